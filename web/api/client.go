@@ -183,12 +183,12 @@ func (c *Client) do(ctx context.Context, method string, u *url.URL, body, out an
 }
 
 func (c *Client) newRequest(ctx context.Context, method string, u *url.URL, body any) (*http.Request, error) {
-	text, err := json.Marshal(body)
-	if err != nil {
-		return nil, err
-	}
 	var content io.Reader
 	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
 		content = bytes.NewReader(text)
 	}
 	r, err := http.NewRequestWithContext(ctx, method, u.String(), content)

@@ -211,6 +211,7 @@ type svgWriter struct {
 	y axis
 }
 
+// svg draws bands first, then grid and lines, the limit last: later parts cover earlier ones.
 func (d *svgWriter) svg() template.HTML {
 	d.y = newAxis(d.top(), d.c.Unit)
 	d.begin(template.HTMLEscapeString(d.c.ID), d.c.Title+" of "+d.c.Pool, d.c.Describe())
@@ -273,6 +274,7 @@ func (d *svgWriter) at(v float64) float64 {
 	return plotBottom - min(max((v-d.y.min)/(d.y.max-d.y.min), 0), 1)*(plotBottom-plotTop)
 }
 
+// grid draws the grid with its labels. A script replaces times of day with the zone of the viewer.
 func (d *svgWriter) grid() {
 	d.yGrid()
 	for _, t := range d.c.ticks() {
@@ -339,7 +341,7 @@ func (d *svgWriter) line(n int, points []tsdb.Point) {
 	d.raw(`"/>`)
 }
 
-// path goes through points, to the first of them by a command of its own.
+// path goes through points; the command for the first one is given.
 func (d *svgWriter) path(command string, points []tsdb.Point) {
 	for _, p := range points {
 		d.raw(command, d.x(p.At), " ", d.at(p.V))
@@ -409,6 +411,7 @@ func pickStep[T ~int64 | ~float64](span T, most float64, steps ...T) T {
 	return steps[len(steps)-1]
 }
 
+// steppedAxis reaches from 0 to the first multiple of a step that is not below top.
 func steppedAxis(top, step float64, unit string) axis {
 	a := axis{unit: unit, max: math.Ceil(top/step) * step}
 	for n := range int(math.Round(a.max/step)) + 1 {

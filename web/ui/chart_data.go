@@ -36,6 +36,7 @@ type chartCache struct {
 	entries map[chartKey]cachedCharts
 }
 
+// chartKey names what is cached: the charts of a pool over one window.
 type chartKey struct {
 	pool   string
 	window time.Duration
@@ -63,6 +64,7 @@ type chartPlan struct {
 	limit           func(control.PoolStatus, PoolFacts) *chartLimit // may be nil
 }
 
+// chartPlans are the charts of a pool, in the order of the page.
 func chartPlans() []chartPlan {
 	return []chartPlan{
 		{
@@ -115,6 +117,7 @@ func newLimit(v float64, name string) *chartLimit {
 	return &chartLimit{V: v, Name: name}
 }
 
+// workersLimit is the number of tasks that can be in flight.
 func workersLimit(n int) *chartLimit {
 	l := newLimit(float64(n), fmt.Sprintf("%d workers", n))
 	if l != nil {
@@ -152,6 +155,7 @@ func (c *chartCache) reasons(ctx context.Context, now time.Time, pool string, w 
 	return c.load(ctx, now, pool, w).reasons
 }
 
+// load holds the lock while it reads, so that several viewers cause one read.
 func (c *chartCache) load(ctx context.Context, now time.Time, pool string, w windowView) cachedCharts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,6 +180,7 @@ func (c *chartCache) load(ctx context.Context, now time.Time, pool string, w win
 	return m
 }
 
+// readChart reads the lines of a chart. A line that cannot be read is empty: the other ones are shown.
 func (c *chartCache) readChart(ctx context.Context, plan chartPlan, pool string, to time.Time, w windowView) chart {
 	ch := chart{ID: "chart-" + pool + "-" + plan.id, Pool: pool, Title: plan.title, Unit: plan.unit, From: to.Add(-w.Length), To: to, Step: w.Step}
 	for _, l := range plan.lines {
@@ -200,19 +205,15 @@ func (c *chartCache) readReasons(ctx context.Context, now time.Time, pool string
 	}
 	var all []reason
 	for _, l := range found {
-		if n := lastCount(l); n > 0 {
+		if len(l.Points) == 0 {
+			continue
+		}
+		if n := int(math.Round(l.Points[len(l.Points)-1].V)); n > 0 {
 			all = append(all, reason{Name: l.Labels["reason"], Count: n})
 		}
 	}
 	slices.SortFunc(all, func(a, b reason) int { return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Name, b.Name)) })
 	return all
-}
-
-func lastCount(l tsdb.Series) int {
-	if len(l.Points) == 0 {
-		return 0
-	}
-	return int(math.Round(l.Points[len(l.Points)-1].V))
 }
 
 // modeBands returns the modes that a pool was in, by its changes, oldest first.
@@ -322,6 +323,7 @@ func (s runSeries) perMinute(count func(drill.Point) int) []tsdb.Point {
 	return all
 }
 
+// aggregate joins the values of each step. The point of a step stands at its end.
 func (s runSeries) aggregate(step time.Duration, value func(drill.Point) float64, join func(a, b float64) float64) (all []tsdb.Point) {
 	for _, p := range s.points {
 		v := value(p)

@@ -37,6 +37,8 @@ func actionName(mode string) string {
 	}[mode]
 }
 
+// confirmMode shows a dry run of a change of mode. The form carries the mode that was shown, so that a change in between
+// makes the action fail instead of applying to another state.
 func (p *Pages) confirmMode(w http.ResponseWriter, r *http.Request, v viewer) error {
 	q := r.URL.Query()
 	mode, pool := q.Get("to"), q.Get("pool")
@@ -87,6 +89,7 @@ func pauseActionName(do string) string {
 
 const pauseActions = "A pool can be paused and resumed."
 
+// confirmPause shows a dry run of a pause, or of its end.
 func (p *Pages) confirmPause(w http.ResponseWriter, r *http.Request, v viewer) error {
 	view := pauseView{Do: r.URL.Query().Get("do"), Pool: r.URL.Query().Get("pool"), MaxLen: api.MaxReason}
 	verb := pauseActionName(view.Do)
@@ -104,6 +107,7 @@ func (p *Pages) confirmPause(w http.ResponseWriter, r *http.Request, v viewer) e
 	return p.show(w, r, v, http.StatusOK, page{Title: poolTitle(verb, view.Pool), NavPath: "/", Body: view}, "pause")
 }
 
+// pause accepts pause and resume only: other actions have their own pages with their own checks.
 func (p *Pages) pause(w http.ResponseWriter, r *http.Request, v viewer) error {
 	do, pool := r.PostFormValue("do"), r.PostFormValue("pool")
 	if pauseActionName(do) == "" {
@@ -184,6 +188,7 @@ func speeds(plan api.DrillPlanView) (all []choice) {
 // SpeedText is the speed of the plan, as its choice has it.
 func (v startView) SpeedText() string { return strconv.FormatFloat(v.Speed, 'f', -1, 64) }
 
+// start leads to the page of the run that it started.
 func (p *Pages) start(w http.ResponseWriter, r *http.Request, v viewer) error {
 	speed, err := parseSpeed(r.PostFormValue("speed"))
 	if err != nil {
@@ -199,10 +204,10 @@ func (p *Pages) start(w http.ResponseWriter, r *http.Request, v viewer) error {
 	return seeOther(w, r, to, err)
 }
 
-// drillConfirmView is the page that asks whether an order about drills is meant.
+// drillConfirmView is the page that asks to confirm an action on drills.
 type drillConfirmView struct {
 	Do     string // abort, freeze or unfreeze
-	To     string // where the order goes
+	To     string // where the form is sent
 	Back   string
 	Run    *drill.Run // of an abort; of a freeze: what runs now, nil if nothing does
 	Freeze api.DrillFreeze

@@ -46,6 +46,7 @@ var verdictLabels = map[string]verdictLabel{
 	"missed":       {"idle", "○", "Missed"},
 }
 
+// verdictLabelOf also labels verdicts of a newer version, which the record may hold.
 func verdictLabelOf(v string) verdictLabel {
 	if label, ok := verdictLabels[v]; ok {
 		return label
@@ -70,7 +71,7 @@ func drillRowOf(d api.DrillSummary, now time.Time) drillRow {
 }
 
 // drills summarizes the drills, nil if this headgate runs none or their state is not known.
-func (p *Pages) drills(ctx context.Context, v viewer, now time.Time) *drillsView {
+func (p *Pages) drills(ctx context.Context, now time.Time) *drillsView {
 	list, err := p.admin.Drills(ctx)
 	if err != nil || len(list.Items) == 0 {
 		if problem, ok := problemOf(err); ok && problem.Status >= http.StatusInternalServerError {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,10 +54,10 @@ func (p *Pages) history(w http.ResponseWriter, r *http.Request, v viewer) error 
 	for _, run := range list.Items {
 		view.Rows = append(view.Rows, runRowOf(run))
 	}
-	known := p.listDrills(r.Context(), v)
+	known := p.listDrills(r.Context())
 	view.Drills = drillChoices(known, f.Drill)
 	if r.Header.Get(refreshHeader) == "" { // only the list is refreshed
-		view.Year = p.loadYear(r.Context(), v, f.Drill, known, now)
+		view.Year = p.loadYear(r.Context(), f.Drill, known, now)
 	}
 	return p.show(w, r, v, http.StatusOK, page{Title: "Drills", NavPath: drillsPath, Refresh: 10, Body: view}, "drills")
 }
@@ -69,7 +70,8 @@ type yearView struct {
 	Standings   []drillStanding
 }
 
-func (p *Pages) loadYear(ctx context.Context, v viewer, of string, known []api.DrillSummary, now time.Time) *yearView {
+// loadYear reads a year of results. Without it the page still has its list, so that an error is only logged.
+func (p *Pages) loadYear(ctx context.Context, of string, known []api.DrillSummary, now time.Time) *yearView {
 	h, err := p.admin.DrillHistory(ctx, drill.HistoryQuery{Drill: of, Since: firstDay(now), Until: now})
 	if err != nil {
 		p.log.Warn("the history of drills is shown without its calendar", "error", err)
@@ -89,7 +91,7 @@ func (p *Pages) loadYear(ctx context.Context, v viewer, of string, known []api.D
 	return y
 }
 
-func (p *Pages) listDrills(ctx context.Context, v viewer) []api.DrillSummary {
+func (p *Pages) listDrills(ctx context.Context) []api.DrillSummary {
 	list, err := p.admin.Drills(ctx)
 	if err != nil {
 		p.log.Warn("the history of drills is shown without a list of them", "error", err)
@@ -115,6 +117,7 @@ type historyFilter struct {
 	Since, Until            string // days of UTC, both included; Since may also be a span such as 30d
 }
 
+// historyFilterOf reads the filter of a page; day is short for since and until.
 func historyFilterOf(q url.Values) historyFilter {
 	f := historyFilter{Drill: q.Get("drill"), Verdict: q.Get("verdict"), Trigger: q.Get("trigger"), Since: q.Get("since"), Until: q.Get("until")}
 	if day := q.Get("day"); day != "" {
@@ -127,13 +130,9 @@ const dayLayout = "2006-01-02"
 
 // query makes a question to the record of a filter.
 func (f historyFilter) query(after string, now time.Time) (drill.Query, error) {
-	values := api.RunParams(drill.Query{Drill: f.Drill, After: after, Limit: runsPageSize})
-	for name, text := range map[string]string{
-		"verdict": f.Verdict, "trigger": f.Trigger, "since": dayToRFC3339(f.Since, 0), "until": dayToRFC3339(f.Until, 1),
-	} {
-		if text != "" {
-			values.Set(name, text)
-		}
+	values := url.Values{
+		"drill": {f.Drill}, "verdict": {f.Verdict}, "trigger": {f.Trigger}, "since": {dayToRFC3339(f.Since, 0)},
+		"until": {dayToRFC3339(f.Until, 1)}, "after": {after}, "limit": {strconv.Itoa(runsPageSize)},
 	}
 	q, err := api.RunQuery(values, now)
 	if err != nil {
@@ -157,6 +156,7 @@ func (f historyFilter) FirstDay() string { return toDay(f.Since, time.Now()) }
 // LastDay is Until for a field that takes days.
 func (f historyFilter) LastDay() string { return toDay(f.Until, time.Now()) }
 
+// toDay makes a day of a time or a span, as date fields need it; empty if it is neither.
 func toDay(text string, now time.Time) string {
 	if _, err := time.Parse(dayLayout, text); err == nil || text == "" {
 		return text
@@ -216,7 +216,7 @@ type weekday struct {
 	Days []calendarDay
 }
 
-// calendarDay is what the runs of a day came to.
+// calendarDay sums up the runs of a day.
 type calendarDay struct {
 	Class, Sign string // of the worst verdict; empty: no run
 	Summary     string // with its date
@@ -257,6 +257,7 @@ func calendarOf(days []api.DrillDay, drill string, now time.Time) calendar {
 	return c
 }
 
+// monthHeads spans the weeks by months. A month of one week gets no name: the column is too narrow for one.
 func monthHeads(first time.Time) (all []monthHead) {
 	for week := range weeks {
 		name := first.AddDate(0, 0, 7*week).Format("Jan")
@@ -329,7 +330,7 @@ type drillStanding struct {
 	PassRate  string // how many of those that were judged in the year passed
 }
 
-// maxStandings bounds the drills that are told of above the list.
+// maxStandings bounds the drills that are listed above the runs.
 const maxStandings = 30
 
 // standingsOf says how drills stand, those that ran last first.
@@ -415,6 +416,7 @@ func (w weekTrend) MeanText() string { return signedPercent(w.Mean) }
 // Week is when it began, for people.
 func (w weekTrend) Week() string { return w.At.Format("2 Jan 2006") }
 
+// signedPercent rounds to whole percent, and uses the minus sign of typography.
 func signedPercent(f float64) string {
 	if f < 0 {
 		return "−" + format.Text.Percent(-math.Round(f*100)/100)
@@ -437,6 +439,7 @@ func trendsOf(days []api.DrillDay, now time.Time) (t trends) {
 	return t
 }
 
+// weekTrendOf weighs the mean of each day by its runs with a margin. Days compare as text: they are ISO dates.
 func weekTrendOf(days []api.DrillDay, from time.Time) weekTrend {
 	w := weekTrend{At: from}
 	first, last := from.Format(dayLayout), from.AddDate(0, 0, 6).Format(dayLayout)
@@ -477,6 +480,7 @@ func (d *svgWriter) yGrid() {
 	}
 }
 
+// month draws a stacked bar: passed at the bottom, then neither, then failed.
 func (d *svgWriter) month(m monthTrend, left, wide float64) {
 	mid := left + wide/2
 	d.raw(`<text class="tick mid" x="`, mid, `" y="164">`, m.At.Format("Jan")[:1], `</text>`)
@@ -500,6 +504,7 @@ func (d *svgWriter) month(m monthTrend, left, wide float64) {
 	d.raw(`<text class="mid rate" x="`, mid, `" y="9">`, strings.TrimSuffix(m.Rate(), " %"), `</text>`)
 }
 
+// describeRates is the text alternative of the chart.
 func (t trends) describeRates() string {
 	var said []string
 	for _, m := range t.Months {
@@ -566,6 +571,7 @@ func marginAxis(all []weekTrend) axis {
 	return a
 }
 
+// describeMargins is the text alternative of the chart.
 func (t trends) describeMargins() string {
 	worst := t.Margins[0]
 	for _, w := range t.Margins {

@@ -87,6 +87,7 @@ type pager struct {
 	Newest string // path of the first page; empty: this is it
 }
 
+// pagerOf returns the neighbours of a page. There is no link to the previous page: a cursor only leads to older entries.
 func pagerOf(here *url.URL, next string) (p pager) {
 	q := here.Query()
 	if q.Get("after") != "" {
@@ -251,6 +252,7 @@ func auditRowOf(i control.AuditRecord) auditRow {
 	return r
 }
 
+// changeRow shows a change of mode, with the load at that time as evidence.
 func changeRow(c control.ModeChange) auditRow {
 	from, to := modeLabelOf(c.From.String()), modeLabelOf(c.To.String())
 	r := auditRow{At: c.At, Kind: control.KindMode, What: string(c.Action), Pool: c.Pool, Actor: c.Actor, Via: c.Via, Reason: c.Reason,

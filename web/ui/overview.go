@@ -63,7 +63,7 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request, v viewer) error
 		view.All.CanRestore = view.All.CanRestore || mode != "enforce"
 	}
 	view.All.Several = len(view.Pools) > 1
-	view.Drills = p.drills(r.Context(), v, view.Now)
+	view.Drills = p.drills(r.Context(), view.Now)
 	return p.show(w, r, v, http.StatusOK, page{Title: "Overview", NavPath: "/", Refresh: refreshSeconds, Body: view}, "overview")
 }
 
@@ -83,6 +83,7 @@ func (p *Pages) pool(w http.ResponseWriter, r *http.Request, v viewer) error {
 	return p.show(w, r, v, http.StatusOK, page{Title: "Pool " + name, NavPath: "/", Refresh: refreshSeconds, Body: view}, "pool")
 }
 
+// poolView bounds the time for the facts, which come from the database: the rest of the page must not wait for it.
 func (p *Pages) poolView(ctx context.Context, s control.PoolStatus, now time.Time, window windowView, charted bool) poolView {
 	limited, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
@@ -123,6 +124,7 @@ func (p *Pages) modeChanges(ctx context.Context, pool string, since time.Time) [
 // gateState says whether the gate holds.
 type gateState struct{ Class, Text, Why string }
 
+// gateStateOf judges a pool by its most important condition: the first that applies counts.
 func gateStateOf(s control.PoolStatus) gateState {
 	arrivals := s.Admitted1m + s.Refused1m
 	late := s.P95TurnaroundS != nil && *s.P95TurnaroundS > s.SLOS

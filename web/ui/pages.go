@@ -107,7 +107,7 @@ const refreshHeader = "Headgate-Refresh"
 // maxForm bounds what a form can send, in bytes.
 const maxForm = 64 << 10
 
-// viewer is whoever asks.
+// viewer is the person who requests a page: signed in, or one who may only read.
 type viewer struct {
 	auth.Session
 	SignedIn bool
@@ -124,7 +124,7 @@ func (p *Pages) viewer(r *http.Request) viewer {
 // handler serves a viewer. Its error is shown as a page: an errorPage, or one of the API or of control.Service.
 type handler func(http.ResponseWriter, *http.Request, viewer) error
 
-// public serves everybody.
+// public serves all clients.
 func (p *Pages) public(path, method string, h handler) {
 	p.routes.HandleFunc(method+" "+path, p.showing(h))
 }
@@ -142,7 +142,7 @@ func (p *Pages) showing(h handler) http.HandlerFunc {
 // requireRead serves who may read.
 func (p *Pages) requireRead(path string, h handler) { p.requireLogin(path, h, p.auth.AnonymousRead()) }
 
-// requireSession serves a page with nothing but an order to give.
+// requireSession serves a page that only leads to an action.
 func (p *Pages) requireSession(path string, h handler) { p.requireLogin(path, h, false) }
 
 // requireLogin serves who is signed in, and anonymous ones if they may read too.
@@ -176,8 +176,7 @@ func (p *Pages) requireForm(path string, h handler) {
 	})
 }
 
-// checkForm says whether a form may be looked at: it comes from no other site, whole and
-// in time.
+// checkForm refuses a form of another site, and one that did not arrive complete and in time.
 func (p *Pages) checkForm(w http.ResponseWriter, r *http.Request) error {
 	if p.auth.CheckOrigin(r) != nil {
 		return errorPage{http.StatusForbidden, "This came from another site",
@@ -206,8 +205,8 @@ func seeOther(w http.ResponseWriter, r *http.Request, path string, err error) er
 	return err
 }
 
-// redirectToLogin sends whoever is not signed in to where that is done. A script gets a
-// status that it can tell apart.
+// redirectToLogin leads a person who is not signed in to the login page. The script that refreshes a page gets a status
+// instead, by which it stops.
 func redirectToLogin(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(refreshHeader) != "" {
 		http.Error(w, "signed out", http.StatusUnauthorized)

@@ -98,6 +98,7 @@ func (p *Pages) showErrorPage(w http.ResponseWriter, r *http.Request, v viewer, 
 	_ = p.show(w, r, v, t.Status, page{Title: t.Title, Body: t}, "error") // it has no error
 }
 
+// problemOf returns the problem of an error that a client caused; false for faults of the server, which are logged.
 func problemOf(err error) (*api.Problem, bool) {
 	var p *api.Problem
 	if errors.As(err, &p) {
@@ -197,6 +198,7 @@ func fullTime(t aTime) template.HTML { return timeTag(t, "2 Jan 2006 15:04:05 UT
 // clockTime shows the time of day.
 func clockTime(t aTime) template.HTML { return timeTag(t, "15:04:05 UTC", "clock") }
 
+// timeTag is a time that a script can convert; the text is UTC for browsers without scripts.
 func timeTag(at aTime, layout, kind string) template.HTML {
 	if at.IsZero() {
 		return dash
@@ -237,6 +239,7 @@ func formatNumber(f float64) string {
 	return format.Number(f)
 }
 
+// toFloat accepts the number types of the views; false for nil, NaN and infinities.
 func toFloat(v any) (float64, bool) {
 	var f float64
 	switch x := v.(type) {

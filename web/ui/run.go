@@ -55,7 +55,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) error {
 	if err != nil {
 		return err
 	}
-	view := p.runView(r.Context(), v, report, time.Now())
+	view := p.runView(r.Context(), report, time.Now())
 	if r.URL.Query().Get("done") == "abort" && report.Verdict != "" {
 		view.Flash = "The run is stopped, and its faults are cleared."
 	}
@@ -66,7 +66,7 @@ func (p *Pages) run(w http.ResponseWriter, r *http.Request, v viewer) error {
 	return p.show(w, r, v, http.StatusOK, pg, "run")
 }
 
-func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now time.Time) runView {
+func (p *Pages) runView(ctx context.Context, report drill.Run, now time.Time) runView {
 	view := runView{
 		runRow: runRowOf(report), Note: format.Truncate(report.Spec.Note, shownNote), Owner: report.Spec.Owner, Pool: report.Spec.Pool,
 		Abortable: report.Verdict == "", Phases: phaseRows(report, now), LinkIncidents: report.Spec.Target == drill.Live,
@@ -75,8 +75,7 @@ func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now tim
 	if view.Why == "" {
 		view.Why = format.Truncate(report.Reason, shownReason)
 	}
-	facts := p.poolFacts(ctx, v, report.Spec.Pool, now)
-	view.Charts = runCharts(report, facts)
+	view.Charts = runCharts(report, p.poolFacts(ctx, report.Spec.Pool, now))
 	view.Hypotheses = slices.Clone(report.Hypotheses)
 	rank := func(h drill.Hypothesis) int {
 		return slices.Index([]string{"bad", "warn", "ok"}, hypothesisLabelOf(h).Class)
@@ -89,13 +88,13 @@ func (p *Pages) runView(ctx context.Context, v viewer, report drill.Run, now tim
 	}
 	view.setMessages(report)
 	if view.Verdict != "" {
-		view.Comparison = p.compareWithPrevious(ctx, v, report)
+		view.Comparison = p.compareWithPrevious(ctx, report)
 	}
 	return view
 }
 
 // poolFacts returns the limits of a pool; of the first if none is named.
-func (p *Pages) poolFacts(ctx context.Context, v viewer, pool string, now time.Time) PoolFacts {
+func (p *Pages) poolFacts(ctx context.Context, pool string, now time.Time) PoolFacts {
 	ctx, cancel := context.WithTimeout(ctx, factsTimeout)
 	defer cancel()
 	if pool == "" {
@@ -123,6 +122,7 @@ func (v *runView) setMessages(report drill.Run) {
 	}
 }
 
+// specText is the definition as YAML, empty if the run has none.
 func specText(s drill.Spec) string {
 	if s.ID == "" {
 		return ""
@@ -207,6 +207,7 @@ type runRow struct {
 	Late time.Duration
 }
 
+// runRowOf shortens what was written by people, and leaves out what would be said twice.
 func runRowOf(r drill.Run) runRow {
 	if r.Verdict == drill.Passed {
 		r.Reason = "" // it only says so once more
@@ -360,7 +361,7 @@ const shownLines = 60
 
 // compareWithPrevious compares a run with the one of the same drill before it that went to its
 // end, nil if there is none.
-func (p *Pages) compareWithPrevious(ctx context.Context, v viewer, now drill.Run) *runComparison {
+func (p *Pages) compareWithPrevious(ctx context.Context, now drill.Run) *runComparison {
 	if now.Started.IsZero() {
 		return nil
 	}
@@ -403,6 +404,7 @@ func comparisonRows(then, now drill.Run) (rows []comparisonRow) {
 	return rows
 }
 
+// compareHypothesis ignores differences of margins of half a percent, which are noise.
 func compareHypothesis(then, now drill.Hypothesis) comparisonRow {
 	row := comparisonRow{measureName(now.Measure), measured(then) + " " + ofLimitText(then), measured(now) + " " + ofLimitText(now), "the same", "idle"}
 	a, b := then.Margin, now.Margin
