@@ -22,8 +22,7 @@ const (
 	// MaxMessage is how much of a message is shown, in characters.
 	MaxMessage = 2000
 
-	maxID       = 64
-	maxRuleName = 200 // bytes, as the engine counts
+	maxID = 64
 )
 
 // IncidentReader reads the record of incidents. Both methods obey their context.
@@ -348,44 +347,28 @@ func (a *Admin) Silences(after string, limit int) (SilenceList, error) {
 }
 
 func (a *Admin) createSilence(r *http.Request, by control.Actor, m SilenceRequest) (any, error) {
-	o, err := m.Options()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), actionTimeout)
-	defer cancel()
-	done, err := a.config.Control.Silence(ctx, by, o)
+	done, err := CreateSilence(r.Context(), a.config.Control, by, m)
 	return SilenceReply{Created: done.Silence.Applied, Silence: done.Silence.Silence}, err
 }
 
-// Options checks a request, and returns it for control.Service. Its error is a *Problem.
-func (m SilenceRequest) Options() (control.SilenceOptions, error) {
-	length, err := m.validate()
-	if err != nil {
-		return control.SilenceOptions{}, invalid(err)
-	}
-	return control.SilenceOptions{Rule: m.Rule, Pool: m.Pool, For: length, Reason: m.Reason}, nil
-}
-
-func (m SilenceRequest) validate() (time.Duration, error) {
+// CreateSilence silences a rule: the action of that name, which here has no defaults. See ControlProblem for its errors.
+func CreateSilence(ctx context.Context, s *control.Service, by control.Actor, m SilenceRequest) (control.Result, error) {
+	missing := ""
 	switch {
 	case m.Rule == "":
-		return 0, errors.New("rule must name a rule, such as the rule of an incident")
+		missing = "rule must name a rule, such as the rule of an incident."
 	case m.Reason == "":
-		return 0, errors.New("reason must say why: others will wonder why there are no notifications")
-	case len(m.Rule) > maxRuleName || len(m.Pool) > maxRuleName:
-		return 0, fmt.Errorf("rule and pool must have at most %d bytes", maxRuleName)
+		missing = "reason must say why: others will wonder why there are no notifications."
+	case m.For == "":
+		missing = "for must be a span such as 1h, 90m or 2d."
 	}
-	for _, field := range [][2]string{{"rule", m.Rule}, {"pool", m.Pool}, {"reason", m.Reason}} {
-		if err := CheckLine(field[0], field[1], MaxReason); err != nil {
-			return 0, err
-		}
+	if missing != "" {
+		return control.Result{}, badRequest(http.StatusBadRequest, missing)
 	}
-	length, err := ParseDuration(m.For)
-	if err != nil {
-		return 0, fmt.Errorf("for %w", err)
+	if err := CheckLine("pool", m.Pool, maxParam); err != nil {
+		return control.Result{}, invalid(err)
 	}
-	return length, nil
+	return DoAction(ctx, s, by, control.ActionSilence, ActionRequest{Rule: m.Rule, Pool: m.Pool, For: m.For, Reason: m.Reason})
 }
 
 // endSilence ends a silence early.

@@ -171,12 +171,10 @@ func (p *Pages) ack(w http.ResponseWriter, r *http.Request, v viewer) error {
 }
 
 func (p *Pages) createSilence(w http.ResponseWriter, r *http.Request, v viewer) error {
-	o, err := api.SilenceRequest{
-		Rule: r.PostFormValue("rule"), Pool: r.PostFormValue("pool"), For: r.PostFormValue("for"), Reason: strings.TrimSpace(r.PostFormValue("reason")),
-	}.Options()
-	if err == nil {
-		_, err = p.control.Silence(r.Context(), v.actor(), o)
-	}
+	_, err := api.CreateSilence(r.Context(), p.control, v.actor(), api.SilenceRequest{
+		Rule: r.PostFormValue("rule"), Pool: r.PostFormValue("pool"), For: r.PostFormValue("for"),
+		Reason: strings.TrimSpace(r.PostFormValue("reason")),
+	})
 	back := "/incidents"
 	if id := r.PostFormValue("incident"); api.CheckID(id) == nil {
 		back += "/" + id
