@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/internal/testkit"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/web/api"
@@ -208,11 +209,11 @@ func TestUntrustedTLS(t *testing.T) {
 	}
 }
 
-// TestPingTimesOut: a listener that takes connections and never answers is known for
-// that within about a second.
+// TestPingTimesOut: a listener that takes connections and never answers is reported
+// as unreachable within about a second.
 func TestPingTimesOut(t *testing.T) {
-	l := listen(t) // the kernel accepts; nobody else does
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	l := listen(t) // the kernel accepts connections, no program answers
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Timeout(30*time.Second))
 	defer cancel()
 	var silence *api.UnreachableError
 	if err := dial(t, "http://"+l.Addr().String(), "").Ping(ctx); !errors.As(err, &silence) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate/internal/testkit"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
 	"headgate/web/api"
@@ -138,8 +139,8 @@ func TestAcknowledge(t *testing.T) {
 	b := r.signedIn()
 	page := b.get("/incidents/"+id).want(http.StatusOK, "Queue age in a", "Warning", "15 s", "nobody", "Opened")
 	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusSeeOther)
-	for end := time.Now().Add(10 * time.Second); !strings.Contains(b.get("/incidents/"+id).text(), "Acknowledged") && time.Now().Before(end); {
-		time.Sleep(time.Millisecond) // it is recorded beside
+	for end := time.Now().Add(testkit.Timeout(10 * time.Second)); !strings.Contains(b.get("/incidents/"+id).text(), "Acknowledged") && time.Now().Before(end); {
+		time.Sleep(time.Millisecond) // it is recorded asynchronously
 	}
 	b.get("/incidents/"+id).want(http.StatusOK, "Acknowledged by ana", "Acknowledged").wantWithout("Acknowledge For")
 	b.submit(page, "/incidents/"+id+"/ack", url.Values{"for": {"30m"}}).want(http.StatusConflict, "Already acknowledged", "acknowledged by ana until")
