@@ -157,12 +157,12 @@ func TestModeOfAllPools(t *testing.T) {
 	r.put("/api/v1/pools/b/mode", `{"mode":"observe"}`)
 	var reply api.ModeReply
 	r.reply(r.put("/api/v1/mode", `{"mode":"passthrough","reason":"storm"}`), &reply)
-	var told []string
+	var answers []string
 	for _, c := range reply.Changes {
-		told = append(told, fmt.Sprint(c.Pool, " ", c.From, " ", c.To, " ", c.RestoreMode))
+		answers = append(answers, fmt.Sprint(c.Pool, " ", c.From, " ", c.To, " ", c.RestoreMode))
 	}
-	if want := []string{"a enforce passthrough enforce", "b observe passthrough observe"}; !slices.Equal(told, want) {
-		t.Errorf("told %q", told)
+	if want := []string{"a enforce passthrough enforce", "b observe passthrough observe"}; !slices.Equal(answers, want) {
+		t.Errorf("answers %q", answers)
 	}
 	r.reply(r.put("/api/v1/mode", `{"mode":"restore"}`), &reply)
 	if r.Mode("a") != admission.Enforce || r.Mode("b") != admission.Observe {
@@ -217,7 +217,7 @@ func dryThenReal(t *testing.T, start, ask, drop string) {
 		t.Errorf("planned, but not done (-planned +done):\n%s", diff)
 	}
 	if drop == "true" && done.Changes[0].Dropped == 0 {
-		t.Error("nobody was overdue: the test shows nothing")
+		t.Error("no task was overdue: the test shows nothing")
 	}
 }
 
@@ -263,7 +263,7 @@ func TestExpected(t *testing.T) {
 }
 
 // TestExpectedRace lets many ask for the same change; the record has one winner
-// and every loser is told its name.
+// and every loser learns its name.
 func TestExpectedRace(t *testing.T) {
 	r := newServedFixture(t)
 	const n = 16
@@ -292,7 +292,7 @@ func TestExpectedRace(t *testing.T) {
 	winner := <-won
 	for range n - 1 {
 		if p := <-lost; p.Status != http.StatusConflict || len(p.Current) != 1 || p.Current[0].Actor != winner {
-			t.Errorf("the loser was told %+v, the winner is %s", p, winner)
+			t.Errorf("the loser got %+v, the winner is %s", p, winner)
 		}
 	}
 }
@@ -312,7 +312,7 @@ func TestUnknownPool(t *testing.T) {
 	}
 }
 
-// TestUnrecorded: a record that does not stand is told, each time, and does not
+// TestUnrecorded: a record that does not stand is answers, each time, and does not
 // stop the change.
 func TestUnrecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

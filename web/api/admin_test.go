@@ -160,7 +160,7 @@ func TestOpenEndpoints(t *testing.T) {
 	}
 }
 
-// TestRunbooksAreOpen: whoever is paged reads the page behind the link, without a
+// TestRunbooksAreOpen: the person on call reads the page behind the link, without a
 // token.
 func TestRunbooksAreOpen(t *testing.T) {
 	h := api.Ops{}.Handler()

@@ -93,7 +93,7 @@ func (p *pipeListener) Accept() (net.Conn, error) {
 func (p *pipeListener) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
 func (p *pipeListener) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
 
-// dialPipe serves a rig and returns one connection to it.
+// dialPipe serves a fixture and returns one connection to it.
 func dialPipe(t *testing.T, r *fixture) net.Conn {
 	l := &pipeListener{conns: make(chan net.Conn), done: make(chan struct{})}
 	s := &http.Server{Handler: r.handler, ReadHeaderTimeout: 10 * time.Second}
@@ -130,7 +130,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// TestUnauthenticatedBodyIsNotRead: what nobody reads is not waited for without end either,
+// TestUnauthenticatedBodyIsNotRead: what is not read is not waited for without end either,
 // wherever it is sent.
 func TestUnauthenticatedBodyIsNotRead(t *testing.T) {
 	for _, head := range []string{

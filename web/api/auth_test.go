@@ -40,7 +40,7 @@ func (n *auditRecorder) last() control.AuditEntry {
 	return n.entries[len(n.entries)-1]
 }
 
-// authFixture is a rig whose door keeps notes.
+// authFixture is a fixture with an audit log.
 type authFixture struct {
 	*fixture
 	admin *api.Admin
@@ -114,13 +114,13 @@ func TestSessionReadsAndWrites(t *testing.T) {
 
 func TestSigningInAndOutIsRecorded(t *testing.T) {
 	r := newAuthFixture(t, false)
-	door := r.admin.Auth()
+	authn := r.admin.Auth()
 	cookie, _ := r.signIn()
 	if e := r.notes.last(); e.Kind != control.KindAccess || e.Action != "login" || e.Result != control.Done || e.Actor != "ana" || e.At.IsZero() || e.Via != control.ViaPage {
 		t.Errorf("a login is recorded as %+v", e)
 	}
 	w, req := httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/login", nil)
-	if ok, _ := door.SignIn(w, req, "not the token at all", "ben"); ok || len(w.Result().Cookies()) > 0 {
+	if ok, _ := authn.SignIn(w, req, "not the token at all", "ben"); ok || len(w.Result().Cookies()) > 0 {
 		t.Error("a wrong token signs in")
 	}
 	if e := r.notes.last(); e.Result != control.Refused || e.Action != "login" || strings.Contains(e.Reason, "not the token") {
@@ -129,20 +129,20 @@ func TestSigningInAndOutIsRecorded(t *testing.T) {
 	out := httptest.NewRequest(http.MethodPost, "/logout", nil)
 	out.AddCookie(cookie)
 	w = httptest.NewRecorder()
-	door.SignOut(w, out)
+	authn.SignOut(w, out)
 	if e := r.notes.last(); e.Action != "logout" || e.Actor != "ana" {
 		t.Errorf("a logout is recorded as %+v", e)
 	}
 	if got := w.Result().Cookies(); len(got) != 1 || got[0].MaxAge >= 0 {
 		t.Errorf("the cookie stays: %v", got)
 	}
-	if _, ok := door.Session(out, false); ok {
+	if _, ok := authn.Session(out, false); ok {
 		t.Error("the session is there after signing out")
 	}
 }
 
-// TestRejectionsAreRateLimitedInAudit: whoever makes many of them cannot fill the
-// record, and is told to wait.
+// TestRejectionsAreRateLimitedInAudit: a client that makes many of them cannot fill the
+// record, and has to wait.
 func TestRejectionsAreRateLimitedInAudit(t *testing.T) {
 	r := newAuthFixture(t, false)
 	var wait time.Duration
@@ -204,7 +204,7 @@ func TestAnonymousMayOnlyRead(t *testing.T) {
 	}
 	wrong := http.Header{"Authorization": {"Bearer not-the-token"}}
 	if w := r.request(testRequest{method: http.MethodGet, path: "/api/v1/status", header: wrong}); w.Code != http.StatusUnauthorized {
-		t.Errorf("a wrong token is told nothing: %d", w.Code)
+		t.Errorf("a wrong token gets no answer: %d", w.Code)
 	}
 }
 
@@ -239,7 +239,7 @@ func TestCookieFitsTheConnection(t *testing.T) {
 	}
 }
 
-// TestSessionGoesIdle: on a clock of its own, with the page that refreshes itself.
+// TestSessionGoesIdle: on a virtual clock, with the page that refreshes itself.
 func TestSessionGoesIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newAuthFixture(t, false)
@@ -361,13 +361,13 @@ func TestAttemptsAreLimited(t *testing.T) {
 func TestAttemptsFromEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t)
-		told := map[int]int{}
+		answers := map[int]int{}
 		for i := range 5000 {
 			remote := fmt.Sprintf("[2001:db8:%x::1]:9", i)
-			told[r.request(testRequest{method: "GET", path: "/api/v1/status", header: wrong, remote: remote}).Code]++
+			answers[r.request(testRequest{method: "GET", path: "/api/v1/status", header: wrong, remote: remote}).Code]++
 		}
-		if told[http.StatusUnauthorized] != 100 || told[http.StatusTooManyRequests] != 4900 {
-			t.Errorf("answers %v, want 100 times 401", told)
+		if answers[http.StatusUnauthorized] != 100 || answers[http.StatusTooManyRequests] != 4900 {
+			t.Errorf("answers %v, want 100 times 401", answers)
 		}
 		if w := r.request(testRequest{method: "GET", path: "/api/v1/status", remote: "[2001:db8::1]:9"}); w.Code != http.StatusOK {
 			t.Errorf("the right token was locked out: %d", w.Code)

@@ -21,7 +21,7 @@ import (
 	"headgate/web/api"
 )
 
-// client returns a client of a served rig.
+// client returns a client of a served fixture.
 func (r *fixture) client(actor string) *api.Client {
 	r.Helper()
 	return dial(r.T, r.url, actor)

@@ -19,7 +19,7 @@ import (
 	"headgate/web/api/apitest"
 )
 
-// drillFixture is a rig whose headgate has drills.
+// drillFixture is a fixture whose headgate has drills.
 type drillFixture struct {
 	*fixture
 	drills *apitest.Drills
@@ -159,7 +159,7 @@ func TestDrillBodies(t *testing.T) {
 	}
 }
 
-// TestDrillSites: a page of another site, and whoever has no token, begin, stop and
+// TestDrillSites: a page of another site, and a client without a token, begin, stop and
 // freeze nothing.
 func TestDrillSites(t *testing.T) {
 	r := newDrillFixture(t)

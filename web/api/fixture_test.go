@@ -70,7 +70,7 @@ func (r *fixture) serve(c api.AdminConfig) *api.Admin {
 	return admin
 }
 
-// newServedFixture is a rig on a loopback listener.
+// newServedFixture is a fixture on a loopback listener.
 func newServedFixture(t *testing.T) *fixture {
 	t.Helper()
 	r := newFixture(t)

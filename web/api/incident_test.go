@@ -296,8 +296,8 @@ func TestIncidentMethods(t *testing.T) {
 
 func slogDiscard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// TestAck: the first has it, the second is told who was first, and when it has
-// expired somebody else may have it.
+// TestAck: the first has it, the second learns who was first, and when it has
+// expired another person may have it.
 func TestAck(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		path := "/api/v1/incidents/" + r.openIncident("queue_age", "a", 30).ID + "/ack"
@@ -332,12 +332,12 @@ func TestAckTwoAtOnce(t *testing.T) {
 		for range n {
 			go func() { codes <- r.post(path, `{}`, "somebody").Code }()
 		}
-		told := map[int]int{}
+		answers := map[int]int{}
 		for range n {
-			told[<-codes]++
+			answers[<-codes]++
 		}
-		if told[http.StatusOK] != 1 || told[http.StatusConflict] != n-1 {
-			t.Errorf("answers %v", told)
+		if answers[http.StatusOK] != 1 || answers[http.StatusConflict] != n-1 {
+			t.Errorf("answers %v", answers)
 		}
 	})
 }
@@ -612,17 +612,17 @@ func TestIncidentClient(t *testing.T) {
 		}
 		return report.Recorded && len(report.Events) == 2
 	})
-	mute, err := c.Silence(ctx, api.SilenceRequest{Rule: "queue_age", Pool: "a", For: "1h", Reason: "why"})
-	if err != nil || !mute.Created {
-		t.Fatalf("%+v, %v", mute, err)
+	silence, err := c.Silence(ctx, api.SilenceRequest{Rule: "queue_age", Pool: "a", For: "1h", Reason: "why"})
+	if err != nil || !silence.Created {
+		t.Fatalf("%+v, %v", silence, err)
 	}
-	if mutes, err := c.Silences(ctx, "", 10); err != nil || len(mutes.Items) != 1 {
-		t.Errorf("%+v, %v", mutes, err)
+	if silences, err := c.Silences(ctx, "", 10); err != nil || len(silences.Items) != 1 {
+		t.Errorf("%+v, %v", silences, err)
 	}
-	if mutes, err := c.Silences(ctx, mute.Silence.ID, 0); err != nil || len(mutes.Items) != 0 {
-		t.Errorf("after the only one: %+v, %v", mutes, err)
+	if silences, err := c.Silences(ctx, silence.Silence.ID, 0); err != nil || len(silences.Items) != 0 {
+		t.Errorf("after the only one: %+v, %v", silences, err)
 	}
-	if lifted, err := c.Unsilence(ctx, mute.Silence.ID); err != nil || lifted.ID != mute.Silence.ID {
+	if lifted, err := c.Unsilence(ctx, silence.Silence.ID); err != nil || lifted.ID != silence.Silence.ID {
 		t.Errorf("%+v, %v", lifted, err)
 	}
 	status, err := c.Status(ctx)
@@ -647,7 +647,7 @@ func TestIncidentClientIDs(t *testing.T) {
 	}
 }
 
-// engineFixture is a rig whose headgate watches, with a real engine.
+// engineFixture is a fixture whose headgate watches, with a real engine.
 type engineFixture struct {
 	*fixture
 	engine    *engine.Engine
@@ -666,7 +666,7 @@ func newEngineFixture(t *testing.T, every time.Duration) *engineFixture {
 	return r
 }
 
-// withEngine runs a test on a clock of its own.
+// withEngine runs a test on a virtual clock.
 func withEngine(t *testing.T, test func(t *testing.T, r *engineFixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -676,7 +676,7 @@ func withEngine(t *testing.T, test func(t *testing.T, r *engineFixture)) {
 	})
 }
 
-// setValue puts a value on the board and lets it be evaluated and recorded.
+// setValue sets a value and lets it be evaluated and recorded.
 func (r *engineFixture) setValue(rule, pool string, v float64) {
 	r.signals.Set(rule, pool, v)
 	time.Sleep(time.Second)

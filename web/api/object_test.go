@@ -7,7 +7,7 @@ import (
 )
 
 // FuzzParseObject: what is accepted means the same to encoding/json, and what is
-// refused is told in one bounded line.
+// refused is named in one bounded line.
 func FuzzParseObject(f *testing.F) {
 	for _, s := range []string{`{}`, `{"mode":"a","dry_run":true}`, `{"mode":"a","mode":"b"}`, `{"mode":null}`, `[`, `{"a":1}`, `{"mode":"\ud800"}`, `{"mode":"a"} x`} {
 		f.Add([]byte(s))

@@ -29,7 +29,7 @@ func (r *fixture) browser() *browser {
 	return &browser{r, c}
 }
 
-// signedIn is a browser of somebody who has signed in.
+// signedIn is a browser with a session.
 func (r *fixture) signedIn() *browser {
 	r.Helper()
 	b := r.browser()

@@ -44,7 +44,7 @@ func yearOfRuns() (all []drill.Run) {
 	return all
 }
 
-// TestAYearAtAGlance: every day is there with what it came to, and leads to its
+// TestAYearAtAGlance: every day is there with its result, and leads to its
 // runs; the page stays small.
 func TestAYearAtAGlance(t *testing.T) {
 	r, _ := newDrillFixture(t, yearOfRuns()...)
@@ -129,15 +129,15 @@ func TestTrends(t *testing.T) {
 
 // busyYearDrills has many drills, which all ran on every day, with all verdicts there are.
 func busyYearDrills() *apitest.Drills {
-	const drills, days = 15, 371
-	desk := apitest.NewDrills()
-	for n := range drills * days {
-		r := daysAgo(endedRun(n), days-1-n/drills)
-		r.Drill, r.Name = fmt.Sprintf("drill-%d", n%drills), fmt.Sprintf("Number %d of many", n%drills)
+	const count, days = 15, 371
+	drills := apitest.NewDrills()
+	for n := range count * days {
+		r := daysAgo(endedRun(n), days-1-n/count)
+		r.Drill, r.Name = fmt.Sprintf("drill-%d", n%count), fmt.Sprintf("Number %d of many", n%count)
 		r.Verdict = drill.Verdicts()[n%7]
-		desk.AddRuns(r)
+		drills.AddRuns(r)
 	}
-	return desk
+	return drills
 }
 
 // TestTheFirstPageOfVeryManyIsSmall: it has no more rows than the first page of few.

@@ -73,7 +73,7 @@ func TestGapsBreakTheLine(t *testing.T) {
 	}
 }
 
-func TestDescriptionTellsWhatThePictureShows(t *testing.T) {
+func TestDescriptionSaysWhatThePictureShows(t *testing.T) {
 	c := newTestChart(10, 20, 70, 30)
 	c.Bands = []band{{From: noon, Mode: "enforce"}, {From: noon.Add(2 * time.Minute), Mode: "passthrough", Begins: true}}
 	got := c.Describe()

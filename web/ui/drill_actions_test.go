@@ -15,7 +15,7 @@ import (
 )
 
 func TestRunADrillAndAbortIt(t *testing.T) {
-	r, desk := newDrillFixture(t)
+	r, drills := newDrillFixture(t)
 	b := r.signedIn()
 	page := b.get("/drills/definitions").want(http.StatusOK, "Burst", "Run now")
 	if !slices.Contains(page.links(), "/drills/start?drill=burst") {
@@ -23,11 +23,11 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 	}
 	ask := b.get("/drills/start?drill=burst").want(http.StatusOK, "Run Burst?", "a twin of pool a; production is not touched", "5 min at most", "#drills", "Load of 0.8 tasks/s", "p95_turnaround <= 60 s",
 		"× 20: 15 s", "recorded with your name, ana")
-	if len(desk.StartRequests()) != 0 {
+	if len(drills.StartRequests()) != 0 {
 		t.Fatal("looking at the page has begun a run")
 	}
 	begun := b.submit(ask, "/drills/start", url.Values{"speed": {"20"}, "reason": {" before the release "}}).want(http.StatusSeeOther)
-	if got := desk.StartRequests(); len(got) != 1 || got[0] != (drill.StartRequest{Name: "burst", Speed: 20, Reason: "before the release", Actor: "ana"}) {
+	if got := drills.StartRequests(); len(got) != 1 || got[0] != (drill.StartRequest{Name: "burst", Speed: 20, Reason: "before the release", Actor: "ana"}) {
 		t.Fatalf("given: %+v", got)
 	}
 	here := begun.header.Get("Location")
@@ -40,7 +40,7 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 	b.submit(ask, "/drills/start", url.Values{"speed": {"20"}}).want(http.StatusConflict, "Another drill is running", "abort it on its page")
 	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not start now")
 	stop := b.get(here+"/abort").want(http.StatusOK, "Abort Burst?", "cleared at once")
-	if desk.RunningID() == "" {
+	if drills.RunningID() == "" {
 		t.Fatal("looking at the page has stopped the run")
 	}
 	done := b.submit(stop, here+"/abort", url.Values{"reason": {"seen enough"}}).want(http.StatusSeeOther)
@@ -50,16 +50,16 @@ func TestRunADrillAndAbortIt(t *testing.T) {
 }
 
 func TestDrillsAreFrozen(t *testing.T) {
-	r, desk := newDrillFixture(t)
+	r, drills := newDrillFixture(t)
 	b := r.signedIn()
-	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "ben"}); err != nil {
+	if _, err := drills.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "ben"}); err != nil {
 		t.Fatal(err)
 	}
 	ask := b.get("/drills/freeze?do=freeze").want(http.StatusOK, "Freeze drills?", "Burst, which runs now, is aborted")
 	b.submit(ask, "/drills/freeze", url.Values{"reason": {" "}}).want(http.StatusBadRequest, "reason must say why")
 	done := b.submit(ask, "/drills/freeze", url.Values{"reason": {"release week"}}).want(http.StatusSeeOther)
 	b.get(done.header.Get("Location")).want(http.StatusOK, "Drills are frozen.", "Frozen by ana", "release week", "Unfreeze drills")
-	if desk.RunningID() != "" {
+	if drills.RunningID() != "" {
 		t.Error("the run continues")
 	}
 	b.get("/drills/start?drill=burst").want(http.StatusOK, "It would not start now: drills are frozen")
@@ -73,7 +73,7 @@ func TestDrillsAreFrozen(t *testing.T) {
 }
 
 func TestOrdersOfDrillsAreRefused(t *testing.T) {
-	r, desk := newDrillFixture(t)
+	r, drills := newDrillFixture(t)
 	b := r.signedIn()
 	b.get("/drills/start?drill=live").want(http.StatusOK, "It works on production", "It would not start now: allow_live is not set")
 	for _, name := range []string{"gone", "..", "", "%2e%2e"} {
@@ -89,25 +89,25 @@ func TestOrdersOfDrillsAreRefused(t *testing.T) {
 	for _, path := range []string{"/drills/start?drill=burst", "/drills/freeze?do=freeze", "/drills/runs/" + runID(0) + "/abort"} {
 		r.browser().get(path).want(http.StatusSeeOther)
 	}
-	if len(desk.StartRequests()) != 0 {
-		t.Errorf("given: %+v", desk.StartRequests())
+	if len(drills.StartRequests()) != 0 {
+		t.Errorf("given: %+v", drills.StartRequests())
 	}
 }
 
 // TestReadersCannotChangeDrills: who may only read is shown no buttons.
 func TestReadersCannotChangeDrills(t *testing.T) {
-	desk := newDrills(endedRun(0))
-	r := newFixture(t, fixtureOptions{drills: desk.Ports(), anonymous: true})
+	drills := newDrills(endedRun(0))
+	r := newFixture(t, fixtureOptions{drills: drills.Ports(), anonymous: true})
 	b := r.browser()
 	b.get("/drills/definitions").want(http.StatusOK, "Burst", "last passed").wantWithout("Run now", "Freeze")
 	b.get("/drills/runs/"+runID(0)).want(http.StatusOK, "Passed").wantWithout("Run it again")
-	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "burst"}); err != nil {
+	if _, err := drills.Start(t.Context(), drill.StartRequest{Name: "burst"}); err != nil {
 		t.Fatal(err)
 	}
-	b.get("/drills/runs/"+desk.RunningID()).want(http.StatusOK, "Running").wantWithout("Abort")
+	b.get("/drills/runs/"+drills.RunningID()).want(http.StatusOK, "Running").wantWithout("Abort")
 }
 
-func TestDefinitionsTellWhenTheyRun(t *testing.T) {
+func TestDefinitionsShowWhenTheyRun(t *testing.T) {
 	passed := endedRun(0)
 	passed.Started = time.Now().Add(-9*24*time.Hour - time.Hour)
 	r, _ := newDrillFixture(t, passed, failedRun(endedRun(1), ""))
@@ -120,14 +120,14 @@ func TestDefinitionsTellWhenTheyRun(t *testing.T) {
 // TestDrillsAreNotOrderedFromElsewhere: a page of another site starts, stops and
 // freezes nothing, and the audit knows that it tried.
 func TestDrillsAreNotOrderedFromElsewhere(t *testing.T) {
-	r, desk := newDrillFixture(t)
+	r, drills := newDrillFixture(t)
 	b := r.signedIn()
-	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "ben"}); err != nil {
+	if _, err := drills.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "ben"}); err != nil {
 		t.Fatal(err)
 	}
 	own := b.get("/drills/freeze?do=freeze")
 	form := own.findNode(func(n *html.Node) bool { return attr(n, "name") == "form" && attr(n, "value") != "" })
-	for _, path := range []string{"/drills/start", "/drills/freeze", "/drills/runs/" + desk.RunningID() + "/abort"} {
+	for _, path := range []string{"/drills/start", "/drills/freeze", "/drills/runs/" + drills.RunningID() + "/abort"} {
 		values := url.Values{"form": {attr(form, "value")}, "drill": {"odd"}, "do": {"freeze"}, "reason": {"x"}}
 		req := b.request(http.MethodPost, path, strings.NewReader(values.Encode()))
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
@@ -139,7 +139,7 @@ func TestDrillsAreNotOrderedFromElsewhere(t *testing.T) {
 		}
 		r.browser().post(path, values).want(http.StatusUnauthorized, "You are not signed in")
 	}
-	if len(desk.StartRequests()) != 1 || desk.RunningID() == "" {
-		t.Errorf("given: %+v, running: %q", desk.StartRequests(), desk.RunningID())
+	if len(drills.StartRequests()) != 1 || drills.RunningID() == "" {
+		t.Errorf("given: %+v, running: %q", drills.StartRequests(), drills.RunningID())
 	}
 }

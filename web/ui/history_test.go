@@ -46,15 +46,15 @@ func failedRun(r drill.Run, why string) drill.Run {
 }
 
 func newDrills(runs ...drill.Run) *apitest.Drills {
-	desk := apitest.NewDrills()
-	desk.AddRuns(runs...)
-	return desk
+	drills := apitest.NewDrills()
+	drills.AddRuns(runs...)
+	return drills
 }
 
 func newDrillFixture(t *testing.T, runs ...drill.Run) (*fixture, *apitest.Drills) {
 	t.Helper()
-	desk := newDrills(runs...)
-	return newFixture(t, fixtureOptions{drills: desk.Ports()}), desk
+	drills := newDrills(runs...)
+	return newFixture(t, fixtureOptions{drills: drills.Ports()}), drills
 }
 
 func TestHistoryListsRuns(t *testing.T) {
@@ -139,9 +139,9 @@ func TestHistoryIsPaged(t *testing.T) {
 }
 
 func TestHistoryWithoutRuns(t *testing.T) {
-	r, desk := newDrillFixture(t)
+	r, drills := newDrillFixture(t)
 	r.signedIn().get("/drills").want(http.StatusOK, "No drill has run yet", "headgate drill run burst --speed 20 --wait").wantWithout("Begun by", "The last year")
-	desk.SetError(errBroken)
+	drills.SetError(errBroken)
 	r.signedIn().get("/drills").want(http.StatusServiceUnavailable, "The record cannot be read").wantWithout("/some/where")
 	none := newFixture(t, fixtureOptions{})
 	none.signedIn().get("/drills").want(http.StatusOK, "There are no drills")

@@ -14,7 +14,7 @@ import (
 	"headgate/runbooks/control"
 )
 
-// newFullFixture is a rig with something on every page, and the paths of its pages.
+// newFullFixture is a fixture with something on every page, and the paths of its pages.
 func newFullFixture(t *testing.T, text string) (*fixture, []string) {
 	t.Helper()
 	p := healthyPool("default")
@@ -172,7 +172,7 @@ func contains(n *html.Node, tag string) (found bool) {
 	return found
 }
 
-// assertLabelledFields: who cannot see a field is told what it is.
+// assertLabelledFields: a screen reader can name every field.
 func assertLabelledFields(a response) {
 	a.Helper()
 	labels := map[string]bool{}
@@ -222,7 +222,7 @@ func TestTextFromOutsideIsInert(t *testing.T) {
 	}
 }
 
-// TestNamesOfPeopleAreInert: the name that somebody signs in with is on every page.
+// TestNamesOfPeopleAreInert: the name that a person signs in with is on every page.
 func TestNamesOfPeopleAreInert(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
 	b := r.browser()

@@ -46,15 +46,15 @@ func TestAutoRollbackIsShown(t *testing.T) {
 
 // TestDrillsAreSummedUp: the next one, and how each ended last.
 func TestDrillsAreSummedUp(t *testing.T) {
-	desk := apitest.NewDrills()
-	r := newFixture(t, fixtureOptions{drills: desk.Ports()})
+	drills := apitest.NewDrills()
+	r := newFixture(t, fixtureOptions{drills: drills.Ports()})
 	b := r.signedIn()
 	page := b.get("/").want(http.StatusOK, "Drills", "Next: Burst", "headgate drill run burst --speed 20 --wait", "Live latency", "Never run", "has never passed")
 	assertNothingInline(page)
 	began := time.Now().Add(-50 * time.Hour)
-	desk.AddRuns(drill.Run{ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Passed, Started: began, Ended: began.Add(time.Minute)})
+	drills.AddRuns(drill.Run{ID: "01a22990-4f00-7a3e-8d51-6c2b9a4e11aa", Drill: "burst", Name: "Burst", Status: drill.Ended, Verdict: drill.Passed, Started: began, Ended: began.Add(time.Minute)})
 	b.get("/").want(http.StatusOK, "Passed Burst", "last passed 2 days ago")
-	if _, err := desk.Freeze(t.Context(), drill.Freeze{On: true, Actor: "ben", Reason: "release week", Since: time.Now()}); err != nil {
+	if _, err := drills.Freeze(t.Context(), drill.Freeze{On: true, Actor: "ben", Reason: "release week", Since: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	b.get("/").want(http.StatusOK, "Frozen by ben", "release week")

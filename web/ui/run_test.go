@@ -48,22 +48,22 @@ func withMessages(r drill.Run, text string) drill.Run {
 // drillsWithText are drills with a run whose every text is one that is given.
 func drillsWithText(t *testing.T, text string) *api.DrillPorts {
 	t.Helper()
-	desk := apitest.NewDrills()
+	drills := apitest.NewDrills()
 	other := endedRun(0)
 	other.Spec.Note, other.Spec.Scenario.Service = text, text
-	desk.AddRuns(other, withMessages(failedRun(endedRun(1), text), text))
-	if _, err := desk.Start(t.Context(), drill.StartRequest{Name: "odd", Actor: text, Reason: text}); err != nil {
+	drills.AddRuns(other, withMessages(failedRun(endedRun(1), text), text))
+	if _, err := drills.Start(t.Context(), drill.StartRequest{Name: "odd", Actor: text, Reason: text}); err != nil {
 		t.Fatal(err)
 	}
-	desk.UpdateRunning(func(r *drill.Run) {
+	drills.UpdateRunning(func(r *drill.Run) {
 		live := withMessages(*r, text)
 		live.Started, live.Status = r.Started, r.Status
 		*r = live
 	})
-	return desk.Ports()
+	return drills.Ports()
 }
 
-func TestRunTellsAll(t *testing.T) {
+func TestRunShowsAll(t *testing.T) {
 	before := endedRun(0)
 	before.Series = nil
 	run := failedRun(endedRun(24), "p95_turnaround was 72 s, must be at most 60 s")
@@ -141,13 +141,13 @@ func TestARunThatNeverBegan(t *testing.T) {
 }
 
 func TestThereIsNoSuchRun(t *testing.T) {
-	r, desk := newDrillFixture(t, endedRun(0))
+	r, drills := newDrillFixture(t, endedRun(0))
 	b := r.signedIn()
 	for _, id := range []string{runID(7), "none"} {
 		b.get("/drills/runs/"+id).want(http.StatusNotFound, "There is no such run")
 		b.get("/drills/runs/"+id+"/abort").want(http.StatusNotFound, "There is no such run")
 	}
-	desk.SetError(errBroken)
+	drills.SetError(errBroken)
 	b.get("/drills/runs/"+runID(0)).want(http.StatusServiceUnavailable, "The record cannot be read")
 	r.browser().get("/drills/runs/" + runID(0)).want(http.StatusSeeOther)
 }

@@ -42,7 +42,7 @@ func TestRollBackAndRestore(t *testing.T) {
 	b.get("/").want(http.StatusOK, "Holding", "Enforce")
 }
 
-// TestModeChangeExpectsShownMode: who decides on an old page is told how it stands now.
+// TestModeChangeExpectsShownMode: a decision on an old page fails and shows the present state.
 func TestModeChangeExpectsShownMode(t *testing.T) {
 	r := newFixture(t, fixtureOptions{})
 	b := r.signedIn()
