@@ -899,5 +899,5 @@ func (m *rollbackMachine) decisionInputs(now time.Time, v poolView, t rollbackTr
 	return in
 }
 
-func formatNumber(v float64) string { return strconv.FormatFloat(v, 's', 6, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
 func formatTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -47,6 +48,11 @@ func TestAutoRollback(t *testing.T) {
 			for _, name := range []string{"rule", "value", "threshold", "auto_rollbacks_today", "mode", "permits_free", "queued"} {
 				if e.Inputs[name] == "" {
 					t.Errorf("the input %s is missing: %v", name, e.Inputs)
+				}
+			}
+			for _, name := range []string{"value", "threshold"} {
+				if _, err := strconv.ParseFloat(e.Inputs[name], 64); err != nil {
+					t.Errorf("the input %s is not a number: %v", name, err)
 				}
 			}
 		}
