@@ -51,7 +51,7 @@ type InteractionOptions struct {
 
 // SettingError says which setting below slack is invalid.
 type SettingError struct {
-	Setting string // allow, app_token, signing_secret or listen
+	Setting string // its path below slack, such as signing_secret or mention.page
 	Err     error
 }
 
