@@ -97,6 +97,18 @@ func NewThreshold(maxQueueAge time.Duration, depthMultiple int) (Threshold, erro
 	return Threshold{MaxQueueAge: maxQueueAge, DepthMultiple: depthMultiple}, nil
 }
 
+// ParsePolicy returns the policy of a name: threshold with these limits, or none.
+func ParsePolicy(name string, maxQueueAge time.Duration, depthMultiple int) (Policy, error) {
+	switch name {
+	case "threshold":
+		return NewThreshold(maxQueueAge, depthMultiple)
+	case "none":
+		return None{}, nil
+	default:
+		return nil, fmt.Errorf("unknown policy %q", name)
+	}
+}
+
 // Name returns "threshold".
 func (Threshold) Name() string { return "threshold" }
 

@@ -66,6 +66,22 @@ func ParseNode(name string, n *yaml.Node, path string, s Settings) (drill.Spec, 
 	return definition(d, n, path, s)
 }
 
+// Source is a drill that is part of a larger file, as ParseNode takes it.
+type Source struct {
+	Node *yaml.Node
+	File string
+	Path string
+}
+
+// ParseAll reads drills that are parts of larger files. All errors are returned at once.
+func ParseAll(sources []Source, s Settings) (all []drill.Spec, err error) {
+	for _, src := range sources {
+		d, parseErr := ParseNode(src.File, src.Node, src.Path, s)
+		all, err = append(all, d), errors.Join(err, parseErr)
+	}
+	return all, err
+}
+
 func definition(d *strictyaml.Decoder, n *yaml.Node, path string, set Settings) (drill.Spec, error) {
 	var s drill.Spec
 	s.DecodeNode(d, n, path)
