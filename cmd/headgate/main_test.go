@@ -83,7 +83,7 @@ pools:
 			g.Error(err)
 		}
 	})
-	token, err := app.Token(g.dataDir)
+	token, err := cli.System().Token(g.dataDir)
 	if err != nil {
 		g.Fatal(err)
 	}

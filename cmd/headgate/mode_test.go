@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/app"
 	"headgate/internal/cli"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
@@ -378,9 +377,9 @@ func TestBothPathsFail(t *testing.T) {
 // TestRemoteUnreachable: the database here is not that of a service elsewhere.
 func TestRemoteUnreachable(t *testing.T) {
 	g := newTestEnv(t)
-	g.env.QueueModeRequest = func(context.Context, string, control.ModeRequest) (app.QueuedRequest, error) {
+	g.env.QueueModeRequest = func(context.Context, string, control.ModeRequest) (cli.QueuedRequest, error) {
 		t.Error("a request was left")
-		return app.QueuedRequest{}, nil
+		return cli.QueuedRequest{}, nil
 	}
 	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 		t.Error("the database was read")
@@ -412,12 +411,12 @@ func TestNotSeenDone(t *testing.T) {
 	t.Parallel()
 	g := newTestEnv(t)
 	g.vars["HEADGATE_ADMIN"] = closedAddress(t)
-	g.env.QueueModeRequest = func(_ context.Context, dir string, o control.ModeRequest) (app.QueuedRequest, error) {
+	g.env.QueueModeRequest = func(_ context.Context, dir string, o control.ModeRequest) (cli.QueuedRequest, error) {
 		if dir != g.dataDir || o.Action != control.Rollback || o.Mode != admission.PassThrough || o.Actor != "ana@host" ||
 			o.Via != control.ViaRequest {
 			t.Errorf("left %+v in %s", o, dir)
 		}
-		return app.QueuedRequest{Number: 7, Running: true, Owner: "process 1 \x1b[2J"}, nil
+		return cli.QueuedRequest{Number: 7, Running: true, Owner: "process 1 \x1b[2J"}, nil
 	}
 	g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {
 		return control.NewAuditPage([]control.ModeChange{{RequestNumber: 6, Pool: "a"}}, nil, ""), nil
@@ -441,9 +440,9 @@ func TestRestoreMaybeApplied(t *testing.T) {
 			g := newTestEnv(t)
 			g.vars["HEADGATE_TOKEN"] = watchToken
 			g.vars["HEADGATE_ADMIN"] = foreignServer(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
-			g.env.QueueModeRequest = func(context.Context, string, control.ModeRequest) (app.QueuedRequest, error) {
+			g.env.QueueModeRequest = func(context.Context, string, control.ModeRequest) (cli.QueuedRequest, error) {
 				t.Error("the request was sent a second time")
-				return app.QueuedRequest{}, errors.New("no")
+				return cli.QueuedRequest{}, errors.New("no")
 			}
 			earlier := time.Now().Add(-2 * time.Millisecond)
 			g.env.ReadAudit = func(context.Context, string, control.AuditQuery) (control.AuditPage, error) {

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"headgate/internal/app"
 	"headgate/internal/cli"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
@@ -197,7 +196,7 @@ func TestBackup(t *testing.T) {
 	if s = g.serve(); s.Mode("b") != admission.PassThrough {
 		t.Errorf("b is in %s, in the backup it was in passthrough", s.Mode("b"))
 	}
-	if _, err := app.ReadAudit(t.Context(), g.dataDir, control.AuditQuery{Limit: 10}); err != nil {
+	if _, err := cli.System().ReadAudit(t.Context(), g.dataDir, control.AuditQuery{Limit: 10}); err != nil {
 		t.Error(err)
 	}
 }

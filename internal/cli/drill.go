@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"headgate/internal/app"
 	"headgate/internal/format"
 	"headgate/runbooks/drill"
 	"headgate/web/api"
@@ -61,7 +60,7 @@ type runReader interface {
 // readRuns calls f with a reader of the service, or of its database if there is no answer.
 func (s *drillService) readRuns(ctx context.Context, f func(runReader) error) error {
 	return s.callOrRead(ctx, func(c *api.Client) error { return f(c) },
-		func(dir string) error { return f(app.RecordedRuns{Dir: dir}) })
+		func(dir string) error { return f(recordedRuns{dir}) })
 }
 
 // allRuns reads all pages of a query.

@@ -13,6 +13,7 @@ import (
 	"headgate/alerts/slack"
 	"headgate/internal/app"
 	"headgate/internal/config"
+	"headgate/internal/sqlite"
 	"headgate/internal/strictyaml"
 	"headgate/runbooks/control"
 	"headgate/web/api"
@@ -77,7 +78,7 @@ type Env struct {
 	Actor     func() string // who runs the command, as the audit log shows it
 
 	Token            func(dir string) (config.Secret, error)
-	QueueModeRequest func(ctx context.Context, dir string, r control.ModeRequest) (app.QueuedRequest, error)
+	QueueModeRequest func(ctx context.Context, dir string, r control.ModeRequest) (QueuedRequest, error)
 	ReadAudit        func(ctx context.Context, dir string, q control.AuditQuery) (control.AuditPage, error)
 	Backup           func(ctx context.Context, dir, file string) error
 	TestAlerts       func(ctx context.Context, c *config.Config) ([]slack.Check, error)
@@ -90,7 +91,7 @@ type Env struct {
 func System() Env {
 	return Env{
 		Now: time.Now, LookupEnv: os.LookupEnv, Actor: WhoAmI,
-		Token: app.Token, QueueModeRequest: app.QueueModeRequest, ReadAudit: app.ReadAudit, Backup: app.Backup,
+		Token: readToken, QueueModeRequest: queueModeRequest, ReadAudit: sqlite.ReadAudit, Backup: sqlite.BackupFrom,
 		TestAlerts: app.TestAlerts, QueueTimeout: 5 * time.Second,
 		ConfirmTimeout: 2 * time.Second, // the service takes a queued request within one
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"headgate/internal/app"
 	"headgate/internal/format"
 	"headgate/proxy/admission"
 	"headgate/runbooks/control"
@@ -179,7 +178,7 @@ func (m *ModeChange) warnUnknownPool(ctx context.Context) {
 }
 
 // reportDeferred reports a request that no running service applies.
-func (m *ModeChange) reportDeferred(queued app.QueuedRequest) error {
+func (m *ModeChange) reportDeferred(queued QueuedRequest) error {
 	m.messagef("no service runs from %s: the request is applied at the next start", m.at.dataDir)
 	result := modeResult{
 		Path: pathRequest, Request: queued.Number, Deferred: true, UndoCommands: []string{},
