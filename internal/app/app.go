@@ -22,12 +22,13 @@ import (
 // App is one headgate, put together from its parts. Start, Stop and Reload call the parts in order. Stop it once it has
 // been started; New alone holds nothing that has to be released.
 type App struct {
-	options
+	opts         options
+	reloading    sync.Mutex // held by Reload
+	current      atomic.Pointer[settings]
 	metrics      metrics
-	current      settings
 	proxy        *proxy.Proxy
 	traffic      sandbox.Traffic // of live drills
-	notifiers    notifiers
+	notifiers    slack.Notifiers
 	interactions *slack.Interactions // nil: Slack cannot reach this headgate
 	record       *record             // nil before Start
 	monitor      *monitor            // nil before Start, or without monitoring
@@ -48,6 +49,8 @@ type options struct {
 	sandbox           sandboxOverrides
 }
 
+func (o options) component(name string) *slog.Logger { return o.log.With("component", name) }
+
 // Option changes what an App is made of.
 type Option func(*options)
 
@@ -66,25 +69,25 @@ func WithoutMonitoring() Option { return func(o *options) { o.withoutMonitoring 
 // New builds an App and checks what only its parts can check. It opens nothing. Errors carry the position of the
 // setting.
 func New(cfg *config.Config, version string, log *slog.Logger, opts ...Option) (*App, error) {
-	a := &App{options: options{version: version, log: log}, traffic: sandbox.Traffic{Tag: proxy.WithDrillTraffic}}
+	a := &App{opts: options{version: version, log: log}, traffic: sandbox.Traffic{Tag: proxy.WithDrillTraffic}}
 	for _, o := range opts {
-		o(&a.options)
+		o(&a.opts)
 	}
-	if err := a.timeScale.Validate(); err != nil {
+	if err := a.opts.timeScale.Validate(); err != nil {
 		return nil, err
 	}
 	if err := checkAdminToken(cfg); err != nil {
 		return nil, err
 	}
 	var err error
-	if a.metrics, err = newMetrics(a.version, a.timeScale); err != nil {
+	if a.metrics, err = newMetrics(a.opts.version, a.opts.timeScale); err != nil {
 		return nil, err
 	}
-	p, err := a.plan(cfg, nil)
+	p, err := a.plan(cfg, settings{})
 	if err != nil {
 		return nil, err
 	}
-	if a.notifiers, err = newNotifiers(cfg, a.sandbox.slack); err != nil {
+	if a.notifiers, err = newNotifiers(cfg, a.opts.sandbox.slack); err != nil {
 		return nil, err
 	}
 	if a.interactions, err = a.newInteractions(cfg); err != nil {
@@ -93,8 +96,8 @@ func New(cfg *config.Config, version string, log *slog.Logger, opts ...Option) (
 	if a.proxy, err = proxy.New(p.proxy); err != nil {
 		return nil, err
 	}
-	a.current.apply(p)
-	return a, a.metrics.addPools(a.current.pools)
+	a.current.Store(&p.settings)
+	return a, a.metrics.addPools(p.pools)
 }
 
 // Start opens the record, begins to monitor, and serves. When it fails, nothing is left open.
@@ -136,8 +139,8 @@ func (a *App) Stop(ctx context.Context) error {
 func (a *App) shutdown(ctx context.Context) error {
 	a.draining.Store(true)
 	err := a.stopDrills(ctx)
-	a.current.drain(time.Now())
-	err = errors.Join(err, a.servers.stopData(ctx, a.current.config().Drain, a.log))
+	a.drain(time.Now())
+	err = errors.Join(err, a.servers.stopData(ctx, a.config().Drain, a.opts.log))
 	a.proxy.Close()
 	err = errors.Join(err, stopServer(ctx, a.servers.admin))
 	notify, cancel := context.WithTimeout(context.WithoutCancel(ctx), notifyTimeout)
@@ -166,7 +169,7 @@ func (a *App) SlackAddr() string {
 func (a *App) Metrics() prometheus.Gatherer { return a.metrics.registry }
 
 // Pools returns the pools, in the order of the settings.
-func (a *App) Pools() []Pool { return a.current.currentPools() }
+func (a *App) Pools() []Pool { return a.current.Load().pools }
 
 // ready reports whether tasks are accepted.
 func (a *App) ready() error {
@@ -180,8 +183,8 @@ func (a *App) ready() error {
 func (a *App) transports(cfg *config.Config, pools []proxy.Pool) {
 	for i := range pools {
 		switch name := pools[i].Name; {
-		case a.sandbox.upstream != nil:
-			pools[i].Transport = a.sandbox.upstream
+		case a.opts.sandbox.upstream != nil:
+			pools[i].Transport = a.opts.sandbox.upstream
 		case cfg.AllowLive:
 			pools[i].WrapTransport = func(next http.RoundTripper) http.RoundTripper { return a.traffic.Transport(name, next) }
 		}

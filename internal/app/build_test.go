@@ -56,8 +56,8 @@ func TestInvalidSettingsReportPosition(t *testing.T) {
 
 // What is left out of the settings has bounds all the same.
 func TestDefaultsAreFinite(t *testing.T) {
-	a := &App{options: options{log: slog.New(slog.DiscardHandler)}}
-	p, err := a.plan(config.Default(), nil)
+	a := &App{opts: options{log: slog.New(slog.DiscardHandler)}}
+	p, err := a.plan(config.Default(), settings{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestDefaultsAreFinite(t *testing.T) {
 		if pool.BodyLimit <= 0 || pool.BufferLimit <= 0 || pool.SLO <= 0 || pool.ConnectTimeout <= 0 || pool.IdleTimeout <= 0 {
 			t.Errorf("%+v", pool)
 		}
-		if g := p.gates[i]; g.Workers <= 0 || g.QueueLimit <= 0 || g.AssumedService <= 0 || g.Policy == nil {
+		if g := p.limits[i]; g.Workers <= 0 || g.QueueLimit <= 0 || g.AssumedService <= 0 || g.Policy == nil {
 			t.Errorf("%+v", g)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"headgate/alerts/slack"
 	"headgate/engine"
 	"headgate/internal/config"
+	"headgate/internal/modelstub"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/control"
 	"headgate/runbooks/drill"
@@ -21,7 +22,7 @@ import (
 
 // drillsEnabled says whether an App has drills: the system of a twin and the sides of a demo have none.
 func (a *App) drillsEnabled() bool {
-	return a.sandbox.speed == 0 && !a.withoutMonitoring && a.timeScale.RealTime()
+	return a.opts.sandbox.speed == 0 && !a.opts.withoutMonitoring && a.opts.timeScale.RealTime()
 }
 
 // startDrills starts the service of drills, if there are any.
@@ -36,14 +37,14 @@ func (a *App) startDrills() (err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
 	a.drills, err = service.Start(ctx, service.Options{
-		Store: a.record.store.Drills(), Environments: environments, Production: a.drillProduction(), Specs: a.current.drillSpecs,
-		Settings: func() spec.Settings { return drillSettings(a.current.config()) },
+		Store: a.record.store.Drills(), Environments: environments, Production: a.drillProduction(), Specs: a.drillSpecs,
+		Settings: func() spec.Settings { return drillSettings(a.config()) },
 		Pool: func(s drill.Spec) string {
-			pool, _ := findPool(a.current.config(), s.Pool) // empty if there is none
+			pool, _ := findPool(a.config(), s.Pool) // empty if there is none
 			return pool.Name
 		},
-		NotificationTarget: func() string { return slackChannel(a.current.config().Slack).Target() },
-		Metrics:            a.metrics.drills, OnVerdict: a.notifyVerdict, Version: a.version, Log: a.log.With("component", "drills"),
+		NotificationTarget: func() string { return slackChannel(a.config().Slack).Target() },
+		Metrics:            a.metrics.drills, OnVerdict: a.notifyVerdict, Version: a.opts.version, Log: a.opts.component("drills"),
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
@@ -71,13 +72,13 @@ const sandboxesDir = "drills"
 func (a *App) drillEnvironments() *sandbox.Environments {
 	e := &sandbox.Environments{
 		Pool: a.drillPool, NewSystem: a.newSandboxSystem, Traffic: &a.traffic,
-		Messages: func() sandbox.SlackChannel { return slackChannel(a.current.config().Slack) },
+		Messages: func() sandbox.SlackChannel { return slackChannel(a.config().Slack) },
 		Incidents: func(ctx context.Context, pool string, since time.Time) ([]string, error) {
 			return a.incidentIDs(ctx, sqlite.IncidentFilter{Pool: pool, Since: since, Limit: sqlite.MaxLimit})
 		},
 	}
-	if !a.ephemeral {
-		e.Dir = filepath.Join(a.current.config().DataDir, sandboxesDir)
+	if !a.opts.ephemeral {
+		e.Dir = filepath.Join(a.config().DataDir, sandboxesDir)
 	}
 	return e
 }
@@ -89,7 +90,7 @@ func slackChannel(s config.Slack) sandbox.SlackChannel {
 
 // drillPool returns the pool that a drill is about.
 func (a *App) drillPool(s drill.Spec) (sandbox.Pool, error) {
-	cfg := a.current.config()
+	cfg := a.config()
 	pool, err := findPool(cfg, s.Pool)
 	if err != nil {
 		return sandbox.Pool{}, err
@@ -117,7 +118,7 @@ func (a *App) drillProduction() *service.Production {
 			return open, err
 		},
 		Budget: func(ctx context.Context, name string) (service.Budget, error) {
-			pool, err := findPool(a.current.config(), name)
+			pool, err := findPool(a.config(), name)
 			if err != nil {
 				return service.Budget{}, err
 			}
@@ -144,19 +145,49 @@ const verdictTimeout = 10 * time.Second
 
 // notifyVerdict announces the verdict of a run. The owner of a drill that failed is mentioned, if Slack knows him.
 func (a *App) notifyVerdict(r drill.Run) {
-	if a.monitor == nil || !a.notifiers.enabled() {
+	if a.monitor == nil || !a.notifiers.Enabled() {
 		return
 	}
 	_, err := slack.ParseMention(r.Spec.Owner)
 	mention := err == nil && r.Spec.Owner != ""
-	text := service.VerdictText(r, a.current.config().Admin.ExternalURL, mention)
-	n := a.notifiers.routes.NewNotice(newID(), "drill-"+r.ID, r.Spec.Pool, text, r.Ended, true)
+	text := service.VerdictText(r, a.config().Admin.ExternalURL, mention)
+	n := a.notifiers.Routes.NewNotice(newID(), "drill-"+r.ID, r.Spec.Pool, text, r.Ended, true)
 	if mention && r.Verdict == drill.Failed {
 		n.Notification.Ping, n.Notification.Event.By = true, r.Spec.Owner
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), verdictTimeout)
 	defer cancel()
 	if err := a.enqueueNotice(ctx, n); err != nil {
-		a.log.Error("verdict of a drill not delivered", "run", r.ID, "verdict", string(r.Verdict), "error", err)
+		a.opts.log.Error("verdict of a drill not delivered", "run", r.ID, "verdict", string(r.Verdict), "error", err)
 	}
+}
+
+// drillSpecs are the built-in drills and those of the settings, by ID.
+func drillSpecs(cfg *config.Config) ([]drill.Spec, error) {
+	builtIn, err := spec.BuiltIn()
+	if err != nil {
+		return nil, err
+	}
+	var sources []spec.Source
+	for _, d := range cfg.Drills {
+		sources = append(sources, spec.Source(d))
+	}
+	own, err := spec.ParseAll(sources, drillSettings(cfg))
+	if err != nil {
+		return nil, err
+	}
+	all, err := spec.Merge(builtIn, own)
+	return all, cfg.At("drills", err)
+}
+
+// drillSettings are what definitions are checked against.
+func drillSettings(cfg *config.Config) spec.Settings {
+	set := spec.Settings{AllowLive: cfg.AllowLive, Service: func(text string) error {
+		_, err := modelstub.ParseService(text)
+		return err
+	}}
+	for _, p := range cfg.Pools {
+		set.Pools = append(set.Pools, p.Name)
+	}
+	return set
 }

@@ -32,17 +32,17 @@ type monitor struct {
 // startMonitor opens the samples and begins to evaluate rules and to deliver. What it has begun, after an error too, ends
 // with stopMonitor.
 func (a *App) startMonitor() (err error) {
-	if a.withoutMonitoring {
+	if a.opts.withoutMonitoring {
 		return nil
 	}
-	cfg, clock := a.current.config(), engine.MonotonicClock()
-	m := &monitor{log: a.log.With("component", "monitor"), planner: a.notificationPlanner()}
+	cfg, clock := a.config(), engine.MonotonicClock()
+	m := &monitor{log: a.opts.component("monitor"), planner: a.notificationPlanner()}
 	a.monitor = m
 	o := tsdb.Options{
-		Interval: a.timeScale.Interval(cfg.Rules.Interval), Retention: cfg.Retention.Samples, Gatherer: a.metrics.registry,
-		Registerer: a.metrics.registry, Clock: clock, Log: a.log.With("component", "samples"),
+		Interval: a.opts.timeScale.Interval(cfg.Rules.Interval), Retention: cfg.Retention.Samples, Gatherer: a.metrics.registry,
+		Registerer: a.metrics.registry, Clock: clock, Log: a.opts.component("samples"),
 	}
-	if !a.ephemeral {
+	if !a.opts.ephemeral {
 		o.Dir = filepath.Join(cfg.DataDir, samplesDir)
 	}
 	if m.samples, err = tsdb.Open(o); err != nil {
@@ -69,8 +69,8 @@ func (m *monitor) run(name string, f func(context.Context)) {
 // startEngine begins to evaluate rules.
 func (a *App) startEngine(m *monitor, cfg *config.Config, clock func() time.Time) (err error) {
 	m.engine, err = engine.New(engine.Options{
-		Config: a.timeScale.Config(engine.DefaultConfig(), cfg.Rules.Interval), Rules: a.current.rules, Signals: m.samples,
-		Journal: a.record.store.EngineJournal(m.planner), Log: a.log.With("component", "engine"),
+		Config: a.opts.timeScale.Config(engine.DefaultConfig(), cfg.Rules.Interval), Rules: a.current.Load().rules, Signals: m.samples,
+		Journal: a.record.store.EngineJournal(m.planner), Log: a.opts.component("engine"),
 		Metrics: a.metrics.engine, Clock: clock,
 		OnStep:    func(engine.Batch) { a.record.autoRollback.Wake() },
 		OnSaved:   func(engine.Batch) { m.wakeDispatcher() },
@@ -90,11 +90,11 @@ func (a *App) startEngine(m *monitor, cfg *config.Config, clock func() time.Time
 
 // notificationPlanner returns what plans the messages about a batch: none without notifiers.
 func (a *App) notificationPlanner() alerts.PlanFunc {
-	if !a.notifiers.enabled() {
+	if !a.notifiers.Enabled() {
 		return func(engine.Batch, alerts.TxView) []alerts.Delivery { return nil }
 	}
 	planner := alerts.Planner{
-		Routes: a.notifiers.routes,
+		Routes: a.notifiers.Routes,
 		Mode: func(pool string) (string, time.Time) {
 			s, ok := a.record.modes.State(pool)
 			if !ok {
@@ -105,8 +105,8 @@ func (a *App) notificationPlanner() alerts.PlanFunc {
 		Load:  a.poolLoad,
 		NewID: newID,
 	}
-	if a.sandbox.speed > 0 {
-		return alerts.DrillPlan(planner.Plan, a.sandbox.speed)
+	if a.opts.sandbox.speed > 0 {
+		return alerts.DrillPlan(planner.Plan, a.opts.sandbox.speed)
 	}
 	return planner.Plan
 }
@@ -123,18 +123,18 @@ func (a *App) poolLoad(pool string) (running, queued int, known bool) {
 }
 
 func (a *App) startDispatcher(m *monitor) (err error) {
-	if !a.notifiers.enabled() {
+	if !a.notifiers.Enabled() {
 		m.log.Info("no notifications configured: set slack in the settings")
 		return nil
 	}
 	m.dispatcher, err = alerts.New(alerts.Options{
-		Outbox: a.record.store.Outbox(), Notifiers: a.notifiers.senders, Routes: a.notifiers.routes,
+		Outbox: a.record.store.Outbox(), Notifiers: a.notifiers.Senders, Routes: a.notifiers.Routes,
 		Metrics: a.metrics.alerts, Log: m.log, NewID: newID,
 	})
 	if err != nil {
 		return fmt.Errorf("deliveries: %w", err)
 	}
-	if bot := a.notifiers.bot; bot != nil {
+	if bot := a.notifiers.Bot; bot != nil {
 		m.teardown.Push("Slack", func(context.Context) error {
 			bot.Close()
 			return nil

@@ -14,7 +14,7 @@ import (
 
 // Status returns the pools, in the order of the settings.
 func (a *App) Status(now time.Time) api.Status {
-	s := api.Status{Version: a.version}
+	s := api.Status{Version: a.opts.version}
 	for _, p := range a.Pools() {
 		if pool, ok := a.record.control.PoolStatus(now, p.Name); ok {
 			a.addObserved(&pool, now, p)
@@ -71,7 +71,7 @@ func (i incidentReader) Incident(ctx context.Context, id string) (api.IncidentRe
 
 // poolFacts returns the limits and the objective of a pool, for the pages.
 func (a *App) poolFacts(pool string) (ui.PoolFacts, bool) {
-	c, err := findPool(a.current.config(), pool)
+	c, err := findPool(a.config(), pool)
 	if err != nil || pool == "" {
 		return ui.PoolFacts{}, false
 	}

@@ -34,13 +34,13 @@ const storeOpenTimeout = 2 * time.Minute
 func (a *App) openRecord() error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
 	defer cancel()
-	cfg := a.current.config()
+	cfg := a.config()
 	o := sqlite.Options{
-		Dir: cfg.DataDir, Writer: writerID(), Log: a.log.With("component", "record"), Listen: cfg.Admin.Listen,
+		Dir: cfg.DataDir, Writer: writerID(), Log: a.opts.component("record"), Listen: cfg.Admin.Listen,
 	}
 	open := sqlite.Open
-	if a.ephemeral {
-		a.log.Warn("record kept in memory only: a restart loses modes and audit")
+	if a.opts.ephemeral {
+		a.opts.log.Warn("record kept in memory only: a restart loses modes and audit")
 		open = sqlite.Ephemeral
 	}
 	store, err := open(ctx, o)
@@ -53,7 +53,7 @@ func (a *App) openRecord() error {
 	}
 	a.record = r
 	if err := r.modes.ProcessRequests(ctx); err != nil {
-		a.log.Warn("queued requests not read", "error", err)
+		a.opts.log.Warn("queued requests not read", "error", err)
 	}
 	r.writers = lifecycle.Go(func(ctx context.Context) {
 		var running sync.WaitGroup
@@ -68,15 +68,15 @@ func (a *App) openRecord() error {
 // loadControl builds the control service over the recorded state. Automatic rollback follows every change from then on.
 func (a *App) loadControl(ctx context.Context, r *record, writer string, cfg *config.Config) (err error) {
 	r.audit = control.NewAuditLog(control.AuditLogConfig{
-		Store: r.store, Writer: writer, Log: a.log.With("component", "audit"), Metrics: a.metrics.control,
+		Store: r.store, Writer: writer, Log: a.opts.component("audit"), Metrics: a.metrics.control,
 	})
-	c := control.Config{Journal: r.store, Writer: writer, Log: a.log.With("component", "modes"), Metrics: a.metrics.control}
-	if !a.withoutMonitoring {
+	c := control.Config{Journal: r.store, Writer: writer, Log: a.opts.component("modes"), Metrics: a.metrics.control}
+	if !a.opts.withoutMonitoring {
 		g := control.AutoRollbackConfig{
 			Settings: autoRollbackSettings(cfg.Rollback), Journal: r.store, Audit: r.audit,
-			Log: a.log.With("component", "rollback"), Metrics: a.metrics.control,
+			Log: a.opts.component("rollback"), Metrics: a.metrics.control,
 		}
-		if a.notifiers.enabled() {
+		if a.notifiers.Enabled() {
 			g.Remind, g.OnUnrecorded = a.enqueueReminder, a.notifyUnrecordedRollback
 		}
 		if r.autoRollback, err = control.NewAutoRollback(g); err != nil {
@@ -88,7 +88,7 @@ func (a *App) loadControl(ctx context.Context, r *record, writer string, cfg *co
 	if err := r.modes.Load(ctx); err != nil {
 		return err
 	}
-	for _, p := range a.current.currentPools() {
+	for _, p := range a.Pools() {
 		r.modes.Add(time.Now(), p.Name, p.Gate)
 	}
 	r.pauses = control.NewPauses(r.store, r.modes, c.Log, a.metrics.control)
@@ -132,7 +132,7 @@ func autoRollbackSettings(c config.Rollback) control.AutoRollbackSettings {
 
 // enqueueReminder adds a reminder to the outbox. The outbox holds each reminder once.
 func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
-	return a.enqueueNotice(ctx, a.notifiers.routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At, false))
+	return a.enqueueNotice(ctx, a.notifiers.Routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At, false))
 }
 
 // enqueueNotice adds a notice to the outbox and wakes the dispatcher.
@@ -147,7 +147,7 @@ func (a *App) enqueueNotice(ctx context.Context, notice alerts.Delivery) error {
 // notifyUnrecordedRollback announces a rollback that cannot be recorded, bypassing the record.
 func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
 	at := time.Now().UTC().Truncate(time.Millisecond)
-	notice := a.notifiers.routes.NewNotice(newID(), c.ID, c.Pool, c.UnrecordedRollbackText(), at, false)
+	notice := a.notifiers.Routes.NewNotice(newID(), c.ID, c.Pool, c.UnrecordedRollbackText(), at, false)
 	a.monitor.dispatchUnrecorded([]alerts.Delivery{notice})
 }
 

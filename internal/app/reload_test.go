@@ -14,9 +14,7 @@ import (
 
 // editedConfig returns a copy of the settings that an App runs with, changed.
 func (r *fixture) editedConfig(edit func(*config.Config)) *config.Config {
-	r.app.current.mu.Lock()
-	defer r.app.current.mu.Unlock()
-	cfg := *r.app.current.cfg
+	cfg := *r.app.config()
 	cfg.Pools = append([]config.Pool(nil), cfg.Pools...)
 	edit(&cfg)
 	return &cfg
@@ -92,7 +90,7 @@ func TestReloadThatTheEngineRefusesChangesNothing(t *testing.T) {
 	if err := r.app.monitor.engine.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	before := r.app.current.config()
+	before := r.app.config()
 	err := r.app.Reload(r.editedConfig(func(c *config.Config) {
 		c.Pools[0].Workers, c.Pools[0].Models, c.Hosts = 7, []string{"n"}, []string{"gate.example"}
 		c.Pools = append(c.Pools, c.Pools[0])
@@ -102,7 +100,7 @@ func TestReloadThatTheEngineRefusesChangesNothing(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	pools := r.app.Pools()
-	if len(pools) != 1 || pools[0].Gate.Snapshot(time.Now()).Workers != 1 || r.app.current.config() != before {
+	if len(pools) != 1 || pools[0].Gate.Snapshot(time.Now()).Workers != 1 || r.app.config() != before {
 		t.Errorf("pools %+v", pools)
 	}
 	if _, known := r.app.record.control.PoolStatus(time.Now(), "second"); known {

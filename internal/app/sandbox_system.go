@@ -36,7 +36,7 @@ var _ sandbox.System = sandboxSystem{}
 
 // newSandboxSystem builds and starts an App with the settings and rules of a pool of production.
 func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
-	cfg := a.current.config()
+	cfg := a.config()
 	pool, err := findPool(cfg, s.Pool)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (a *App) newSandboxSystem(s sandbox.SystemSpec) (sandbox.System, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules of the twin: %w", err)
 	}
-	twin, err := New(c, a.version, slog.New(slog.DiscardHandler), TimeScale(s.Speed), func(o *options) {
+	twin, err := New(c, a.opts.version, slog.New(slog.DiscardHandler), TimeScale(s.Speed), func(o *options) {
 		o.sandbox = sandboxOverrides{upstream: s.Upstream, slack: s.Slack, rules: all, speed: s.Speed}
 	})
 	if err != nil {

@@ -321,7 +321,7 @@ func TestLiveIsAllowedByReload(t *testing.T) {
 	r := newFixture(t, nil)
 	run := drill.Run{Speed: 1, Spec: drill.Spec{Target: drill.Live, Share: 0.2}}
 	for _, allowed := range []bool{false, true, false} {
-		cfg := *r.app.current.config()
+		cfg := *r.app.config()
 		cfg.AllowLive = allowed
 		if err := r.app.Reload(&cfg); err != nil {
 			t.Fatal(err)

@@ -26,20 +26,21 @@ type servers struct {
 
 // startServers builds both planes and opens their listeners. Connections wait there until serve is called.
 func (a *App) startServers() error {
-	cfg := a.current.config()
+	cfg := a.config()
 	admin, pages, err := a.adminPlane(cfg)
 	if err != nil {
 		return err
 	}
 	a.servers.auth = admin.Auth()
+	hosts := func() []string { return a.current.Load().hosts }
 	ops := api.Ops{Metrics: a.metrics.registry, Ready: a.ready, Pages: pages}
-	data := api.HostGuard(a.traffic.Ingress(a.proxy), a.current.allowedHosts, proxy.RejectHost)
-	a.servers.data, err = lifecycle.Listen("listen", cfg.Listen, data, a.log.With("component", "data"))
+	data := api.HostGuard(a.traffic.Ingress(a.proxy), hosts, proxy.RejectHost)
+	a.servers.data, err = lifecycle.Listen("listen", cfg.Listen, data, a.opts.component("data"))
 	if err != nil {
 		return err
 	}
-	people := api.HostGuard(api.Handler(ops, admin), a.current.allowedHosts, a.servers.auth.RejectHost)
-	a.servers.admin, err = lifecycle.Listen("admin.listen", cfg.Admin.Listen, people, a.log.With("component", "admin"))
+	people := api.HostGuard(api.Handler(ops, admin), hosts, a.servers.auth.RejectHost)
+	a.servers.admin, err = lifecycle.Listen("admin.listen", cfg.Admin.Listen, people, a.opts.component("admin"))
 	return err
 }
 
@@ -52,9 +53,9 @@ func (a *App) adminPlane(cfg *config.Config) (*api.Admin, *ui.Pages, error) {
 	a.traffic.SetMarkToken(token)
 	c := api.AdminConfig{
 		Token: token, Control: a.record.control, Status: a, Audit: a.record.store, AuditLog: a.record.audit,
-		Drills: a.drillAPI(), Log: a.log.With("component", "web"), AnonymousRead: cfg.Admin.AnonymousRead,
+		Drills: a.drillAPI(), Log: a.opts.component("web"), AnonymousRead: cfg.Admin.AnonymousRead,
 	}
-	u := ui.Config{Control: a.record.control, Facts: a.poolFacts, SLO: a.record.store.SLO, Log: a.log.With("component", "pages")}
+	u := ui.Config{Control: a.record.control, Facts: a.poolFacts, SLO: a.record.store.SLO, Log: a.opts.component("pages")}
 	if a.monitor != nil {
 		renderer, err := slack.NewPlainTextRenderer(cfg.Admin.ExternalURL)
 		if err != nil {
@@ -77,8 +78,8 @@ func (a *App) adminToken(cfg *config.Config) (string, error) {
 	if t := cfg.Admin.Token; !t.Empty() {
 		return t.Reveal(), nil
 	}
-	if a.ephemeral {
-		a.log.Warn("admin token is random and not shown: set admin.token to use the admin API")
+	if a.opts.ephemeral {
+		a.opts.log.Warn("admin token is random and not shown: set admin.token to use the admin API")
 		return rand.Text(), nil
 	}
 	if token, err := auth.ReadToken(cfg.DataDir); !errors.Is(err, fs.ErrNotExist) {

@@ -5,9 +5,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate/engine"
@@ -27,9 +27,8 @@ type Pool struct {
 	Gate *admission.Gate
 }
 
-// settings are what a reload replaces, all at once. The methods may be called from any goroutine, except for apply.
+// settings are what a reload replaces, all at once. Once they are current they do not change.
 type settings struct {
-	mu     sync.Mutex
 	cfg    *config.Config
 	pools  []Pool
 	rules  []engine.Rule
@@ -38,47 +37,16 @@ type settings struct {
 	gates  map[string]*admission.Gate // of all pools ever, so that those of removed pools drain
 }
 
-func (s *settings) config() *config.Config {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.cfg
-}
+func (a *App) config() *config.Config { return a.current.Load().cfg }
 
-func (s *settings) currentPools() []Pool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.pools
-}
-
-func (s *settings) drillSpecs() []drill.Spec {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.drills
-}
-
-func (s *settings) allowedHosts() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.hosts
-}
+func (a *App) drillSpecs() []drill.Spec { return a.current.Load().drills }
 
 // drain rejects all queued tasks, and from now on all that arrive.
-func (s *settings) drain(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, g := range s.gates {
+func (a *App) drain(now time.Time) {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	for _, g := range a.current.Load().gates {
 		g.Drain(now)
-	}
-}
-
-// apply makes a plan current. The lock must be held, except in New.
-func (s *settings) apply(p plan) {
-	s.cfg, s.pools, s.rules, s.drills, s.hosts = p.cfg, p.pools(), p.rules, p.drills, p.cfg.HostNames()
-	if s.gates == nil {
-		s.gates = make(map[string]*admission.Gate)
-	}
-	for _, pool := range s.pools {
-		s.gates[pool.Name] = pool.Gate
 	}
 }
 
@@ -86,13 +54,13 @@ func (s *settings) apply(p plan) {
 // do what from Slack. All that can fail is done first; when it does, nothing has changed. Accepted tasks continue as they
 // began; a pool that is gone takes no new ones and finishes what it has.
 func (a *App) Reload(cfg *config.Config) error {
-	s := &a.current
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := s.cfg.CheckReload(cfg); err != nil {
+	a.reloading.Lock()
+	defer a.reloading.Unlock()
+	before := a.current.Load()
+	if err := before.cfg.CheckReload(cfg); err != nil {
 		return err
 	}
-	p, err := a.plan(cfg, s.gates)
+	p, err := a.plan(cfg, *before)
 	if err != nil {
 		return err
 	}
@@ -100,20 +68,20 @@ func (a *App) Reload(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if err := a.metrics.addPools(p.pools()); err != nil {
+	if err := a.metrics.addPools(p.pools); err != nil {
 		return err
 	}
 	if err := a.monitor.reload(p.rules); err != nil { // the last that can fail
 		return err
 	}
-	now, before := time.Now(), s.pools
-	a.record.addPools(now, poolsNotIn(p.pools(), before))
+	now := time.Now()
+	a.record.addPools(now, poolsNotIn(p.pools, before.pools))
 	a.proxy.Apply(routes)
-	for i, pool := range p.proxy.Pools {
-		err = errors.Join(err, pool.Gate.Reconfigure(now, p.gates[i]))
+	for i, pool := range p.pools {
+		err = errors.Join(err, pool.Gate.Reconfigure(now, p.limits[i]))
 	}
-	s.apply(p)
-	a.record.removePools(poolsNotIn(before, s.pools))
+	a.current.Store(&p.settings)
+	a.record.removePools(poolsNotIn(before.pools, p.pools))
 	if a.interactions != nil {
 		err = errors.Join(err, a.interactions.SetAllow(allowLists(cfg.Slack.Allow)))
 	}
@@ -135,24 +103,16 @@ func poolsNotIn(some, others []Pool) []Pool {
 
 // plan is what the settings imply, before any of it is applied.
 type plan struct {
-	cfg    *config.Config
+	settings
 	proxy  proxy.Config
-	gates  []admission.Config // one for each pool, in the order of the settings
-	rules  []engine.Rule
-	drills []drill.Spec
+	limits []admission.Config // of the gates, in the order of the pools
 }
 
-func (p plan) pools() []Pool {
-	pools := make([]Pool, 0, len(p.proxy.Pools))
-	for _, pool := range p.proxy.Pools {
-		pools = append(pools, Pool{Name: pool.Name, SLO: pool.SLO, Gate: pool.Gate})
-	}
-	return pools
-}
-
-// plan checks the settings and does all of the work that can fail. Gates that exist already are kept.
-func (a *App) plan(cfg *config.Config, gates map[string]*admission.Gate) (p plan, err error) {
-	p = plan{cfg: cfg, proxy: proxy.Config{Observer: a.metrics.proxy, Log: a.log.With("component", "proxy")}}
+// plan checks the settings and does all of the work that can fail. The gates of before are kept.
+func (a *App) plan(cfg *config.Config, before settings) (p plan, err error) {
+	p.settings = settings{cfg: cfg, hosts: cfg.HostNames(), gates: map[string]*admission.Gate{}}
+	maps.Copy(p.gates, before.gates)
+	p.proxy = proxy.Config{Observer: a.metrics.proxy, Log: a.opts.component("proxy")}
 	if err := cfg.Validate(); err != nil {
 		return p, err
 	}
@@ -163,25 +123,27 @@ func (a *App) plan(cfg *config.Config, gates map[string]*admission.Gate) (p plan
 		return p, cfg.At("clients", err)
 	}
 	for i, c := range cfg.Pools {
-		settings, pool, err := poolParts(c)
+		limits, pool, err := poolParts(c)
 		if err != nil {
 			return p, cfg.At(fmt.Sprintf("pools[%d]", i), err)
 		}
-		if gate := gates[c.Name]; gate != nil {
+		if gate := before.gates[c.Name]; gate != nil {
 			pool.Gate = gate
 		}
-		p.gates, p.proxy.Pools = append(p.gates, settings), append(p.proxy.Pools, pool)
+		p.gates[c.Name] = pool.Gate
+		p.pools = append(p.pools, Pool{Name: c.Name, SLO: pool.SLO, Gate: pool.Gate})
+		p.limits, p.proxy.Pools = append(p.limits, limits), append(p.proxy.Pools, pool)
 	}
 	a.transports(cfg, p.proxy.Pools)
 	if p.drills, err = drillSpecs(cfg); err != nil {
 		return p, err
 	}
-	if p.rules = a.sandbox.rules; p.rules == nil {
+	if p.rules = a.opts.sandbox.rules; p.rules == nil {
 		if p.rules, err = Rules(cfg); err != nil {
 			return p, err
 		}
 	}
-	p.rules, err = rules.Scale(p.rules, a.timeScale, cfg.Rules.Interval)
+	p.rules, err = rules.Scale(p.rules, a.opts.timeScale, cfg.Rules.Interval)
 	return p, err
 }
 
@@ -246,7 +208,7 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 	if g.Mode, err = admission.ParseMode(c.Mode); err != nil {
 		return g, p, err
 	}
-	if g.Policy, err = admissionPolicy(c.Admission); err != nil {
+	if g.Policy, err = admission.ParsePolicy(c.Admission.Policy, c.Admission.MaxQueueAge, c.Admission.DepthMultiple); err != nil {
 		return g, p, err
 	}
 	p = proxy.Pool{
@@ -261,18 +223,6 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 		return g, p, errors.New("upstream is not a URL") // its text may hold a secret
 	}
 	return g, p, nil
-}
-
-// admissionPolicy returns the admission policy of that name.
-func admissionPolicy(c config.Admission) (admission.Policy, error) {
-	switch c.Policy {
-	case "threshold":
-		return admission.NewThreshold(c.MaxQueueAge, c.DepthMultiple)
-	case "none":
-		return admission.None{}, nil
-	default:
-		return nil, fmt.Errorf("unknown policy %q", c.Policy)
-	}
 }
 
 // proxyClients returns the clients whose keys are accepted.

@@ -15,86 +15,40 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// notifiers are the destinations of incident notifications.
-type notifiers struct {
-	routes  alerts.Routes
-	senders map[alerts.Destination]alerts.Notifier
-	bot     *slack.Bot // nil without a token
-}
-
-// webhookChannel names the webhook among channels; no Slack channel has such an ID.
-const webhookChannel = "webhook"
-
-func (t notifiers) enabled() bool { return len(t.senders) > 0 }
-
-// newNotifiers makes the senders out of the settings; way is how the bot's calls go,
-// nil for the usual one. It sends nothing.
-func newNotifiers(cfg *config.Config, way http.RoundTripper) (notifiers, error) {
-	var t notifiers
+// newNotifiers builds the senders from the settings. Calls of the bot go through transport; nil: its default.
+func newNotifiers(cfg *config.Config, transport http.RoundTripper) (slack.Notifiers, error) {
 	s := cfg.Slack
-	if s.BotToken.Empty() && s.Webhook.Empty() {
-		return t, nil
-	}
-	mention, err := slack.ParseMention(s.Mention.Page)
-	if err != nil {
-		return t, cfg.At("slack.mention.page", err)
-	}
-	t.senders = make(map[alerts.Destination]alerts.Notifier)
-	if !s.Webhook.Empty() {
-		hook, err := slack.NewWebhook(slack.WebhookOptions{URL: s.Webhook.Reveal(), PageMention: mention, ExternalURL: cfg.Admin.ExternalURL})
-		if err != nil {
-			return t, cfg.At("slack.webhook", err)
-		}
-		t.routes.Fallback = webhookChannel
-		t.senders[alerts.ToFallback] = hook
-	}
-	if s.BotToken.Empty() {
-		return t, nil
-	}
-	return t, t.addBot(cfg, mention, way)
+	c := s.Channels
+	n, err := slack.NewNotifiers(slack.NotifierOptions{
+		Token: s.BotToken.Reveal(), Webhook: s.Webhook.Reveal(), PageMention: s.Mention.Page,
+		Channels:    alerts.Routes{Page: c.Page, Warn: c.Warn, Drills: c.Drills, Fallback: c.Fallback},
+		ExternalURL: cfg.Admin.ExternalURL, APIURL: s.APIURL, Buttons: buttonsEnabled(s), Transport: transport,
+	})
+	return n, slackError(cfg, err)
 }
 
-func (t *notifiers) addBot(cfg *config.Config, mention slack.Mention, way http.RoundTripper) (err error) {
-	c := cfg.Slack.Channels
-	t.routes.Page, t.routes.Warn, t.routes.Drills = c.Page, c.Warn, c.Drills
-	if c.Fallback != "" {
-		t.routes.Fallback = c.Fallback
+// slackError adds the place of the setting to an error about one.
+func slackError(cfg *config.Config, err error) error {
+	if e, ok := errors.AsType[*slack.SettingError](err); ok {
+		return cfg.At("slack."+e.Setting, e.Err)
 	}
-	channels := make(map[alerts.Destination]string)
-	for d, name := range map[alerts.Destination]string{
-		alerts.ToPage: c.Page, alerts.ToWarn: c.Warn, alerts.ToDrills: c.Drills, alerts.ToFallback: c.Fallback,
-	} {
-		if name != "" {
-			channels[d] = name
-		}
-	}
-	t.bot, err = slack.New(slack.Options{
-		Token: cfg.Slack.BotToken.Reveal(), Channels: channels, PageMention: mention,
-		ExternalURL: cfg.Admin.ExternalURL, APIURL: cfg.Slack.APIURL, Buttons: buttonsEnabled(cfg.Slack), Transport: way,
-	})
-	if err != nil {
-		return cfg.At("slack.channels", err)
-	}
-	for d := range channels {
-		t.senders[d] = t.bot
-	}
-	return nil
+	return err
 }
 
 // ErrNoBotToken means that the settings have no bot token.
 var ErrNoBotToken = errors.New("slack.bot_token is not set: nothing to test")
 
-// TestAlerts tries whether Slack takes what it would be sent.
+// TestAlerts checks that Slack accepts what would be sent there.
 func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) {
-	t, err := newNotifiers(cfg, nil)
+	n, err := newNotifiers(cfg, nil)
 	if err != nil {
 		return nil, err
 	}
-	if t.bot == nil {
+	if n.Bot == nil {
 		return nil, ErrNoBotToken
 	}
-	defer t.bot.Close()
-	checks := t.bot.Verify(ctx)
+	defer n.Bot.Close()
+	checks := n.Bot.Verify(ctx)
 	if buttonsEnabled(cfg.Slack) {
 		checks = append(checks, interactionOptions(cfg.Slack).Verify(ctx)...)
 	}
@@ -126,16 +80,13 @@ func allowLists(c config.Allow) slack.AllowList {
 // newInteractions builds what receives button presses and commands from Slack; nil if the settings have none. It opens
 // nothing.
 func (a *App) newInteractions(cfg *config.Config) (*slack.Interactions, error) {
-	if a.withoutMonitoring || a.sandbox.speed > 0 || a.notifiers.bot == nil || !buttonsEnabled(cfg.Slack) {
+	if a.opts.withoutMonitoring || a.opts.sandbox.speed > 0 || a.notifiers.Bot == nil || !buttonsEnabled(cfg.Slack) {
 		return nil, nil
 	}
 	o := interactionOptions(cfg.Slack)
-	o.Bot, o.Registerer, o.Log = a.notifiers.bot, a.metrics.registry, a.log.With("component", "slack")
+	o.Bot, o.Registerer, o.Log = a.notifiers.Bot, a.metrics.registry, a.opts.component("slack")
 	i, err := slack.NewInteractions(o)
-	if setting := (*slack.SettingError)(nil); errors.As(err, &setting) {
-		return nil, cfg.At("slack."+setting.Setting, setting.Err)
-	}
-	return i, err
+	return i, slackError(cfg, err)
 }
 
 // startInteractions begins to accept interactions, once everything exists that they can change. They end with the monitor,
@@ -150,9 +101,10 @@ func (a *App) startInteractions() error {
 		return a.interactions.Stop(ctx)
 	})
 	c := slackcmd.Config{
-		Control: a.record.control, Modes: a.record.modes, Audit: a.record.audit, Incidents: slackIncidents{a}, Pools: func(now time.Time) []control.PoolStatus { return a.Status(now).Pools },
-		Links: a.current.config().Admin.ExternalURL != "", Log: a.log.With("component", "slack"), NewID: newID,
-		Drills: a.current.drillSpecs,
+		Control: a.record.control, Modes: a.record.modes, Audit: a.record.audit, Incidents: slackIncidents{a},
+		Pools: func(now time.Time) []control.PoolStatus { return a.Status(now).Pools },
+		Links: a.config().Admin.ExternalURL != "", Log: a.opts.component("slack"), NewID: newID,
+		Drills: a.drillSpecs,
 	}
 	if a.drills != nil {
 		c.StartDrill = func(ctx context.Context, s drill.Spec, actor, reason string) (drill.Run, error) {

@@ -39,10 +39,10 @@ func TestTimeScaleApp(t *testing.T) {
 		roots := slack.Roots("C0123456789")
 		return len(roots) == 1 && strings.Contains(roots[0].Text, "RESOLVED")
 	})
-	if err := r.app.Reload(r.app.current.cfg); err != nil {
+	if err := r.app.Reload(r.app.config()); err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range r.app.current.rules {
+	for _, rule := range r.app.current.Load().rules {
 		if rule.Name == "busy" && rule.Warn.For != 250*time.Millisecond {
 			t.Errorf("after a reload it lasts %v, want 250ms", rule.Warn.For)
 		}

@@ -34,7 +34,7 @@ func (s replay) run(t *testing.T) replayReport {
 	quiet := slog.New(slog.DiscardHandler)
 	a, err := New(cfg, "test", quiet)
 	requireNoError(t, err)
-	a.current.gates[replayPool].SetMode(time.Now(), admission.Enforce)
+	a.current.Load().gates[replayPool].SetMode(time.Now(), admission.Enforce)
 	db, err := tsdb.Open(tsdb.Options{
 		Interval: s.interval, Retention: cfg.Retention.Samples, Gatherer: a.metrics.registry, Clock: time.Now, Log: quiet,
 	})
@@ -42,7 +42,7 @@ func (s replay) run(t *testing.T) replayReport {
 	c, journal := engine.DefaultConfig(), &countingJournal{posted: make(map[string]bool)}
 	c.Interval = s.interval
 	e, err := engine.New(engine.Options{
-		Config: c, Rules: a.current.rules, Signals: db, Journal: journal, Metrics: a.metrics.engine, Log: quiet, Clock: time.Now,
+		Config: c, Rules: a.current.Load().rules, Signals: db, Journal: journal, Metrics: a.metrics.engine, Log: quiet, Clock: time.Now,
 	})
 	requireNoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func (s replay) run(t *testing.T) replayReport {
 		db.Run(ctx)
 	}()
 	requireNoError(t, e.Start(ctx))
-	(&replayTraffic{gate: a.current.gates[replayPool], metrics: a.metrics.proxy, slo: cfg.Pools[0].SLO.Turnaround}).run(s)
+	(&replayTraffic{gate: a.current.Load().gates[replayPool], metrics: a.metrics.proxy, slo: cfg.Pools[0].SLO.Turnaround}).run(s)
 	requireNoError(t, e.Stop(ctx))
 	stop()
 	<-done
