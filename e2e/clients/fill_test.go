@@ -46,7 +46,7 @@ func fillGate(t *testing.T, gate *harness.Gate, tasks, workers int) (release fun
 
 // fullSettings are settings with one worker and a low depth limit.
 func fullSettings(upstream string) harness.Settings {
-	return harness.Settings{Upstream: upstream, Workers: 1, Pool: "models: [stub-model]\nadmission: {depth_multiple: 1}"}
+	return harness.Settings{Upstream: upstream, Workers: 1, Pool: "models: [stub-model]\nslo: {turnaround: 1h}\nadmission: {depth_multiple: 1, max_queue_age: 30m}"}
 }
 
 // fullTasks is how many tasks fill such a gate.

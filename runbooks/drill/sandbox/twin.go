@@ -155,7 +155,7 @@ func (w *twin) Observe(ctx context.Context) (drill.Evidence, error) {
 		w.probeRecord(ctx)
 	}
 	w.load.addTo(&e)
-	e.Calls = w.calls.snapshot()
+	e.Calls = callsUntil(e.At, w.calls.snapshot(), e.Tasks)
 	w.slack.recorder.addTo(&e)
 	var err error
 	if e.Incidents, err = w.system.Incidents(ctx); err != nil {
@@ -170,6 +170,16 @@ func (w *twin) Observe(ctx context.Context) (drill.Evidence, error) {
 	defer w.mu.Unlock()
 	e.UnappliedRequests, e.WriteProbes = slices.Clone(w.unapplied), slices.Clone(w.probes)
 	return e, nil
+}
+
+// callsUntil leaves out calls that started after at for other tasks than these: tasks may be sent between reading the
+// tasks and reading the calls, and such a call must not count as one without a task.
+func callsUntil(at time.Duration, calls []drill.Call, tasks []drill.Task) []drill.Call {
+	seen := make(map[int]bool, len(tasks))
+	for _, t := range tasks {
+		seen[t.ID] = true
+	}
+	return slices.DeleteFunc(calls, func(c drill.Call) bool { return c.Started > at && !seen[c.Task] })
 }
 
 // probeRecord tries to write to the record.

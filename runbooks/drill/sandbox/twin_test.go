@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -124,5 +125,18 @@ func TestStaleTwinsRemoved(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 || left[0].Name() != "headgate.token" {
 		t.Errorf("left are %v, %v", left, err)
+	}
+}
+
+// A call of a task that was sent while an observation was made belongs to the next one; a call without a task stays.
+func TestCallsUntil(t *testing.T) {
+	at := 10 * time.Second
+	call := func(task int, started time.Duration) drill.Call { return drill.Call{Task: task, Started: started} }
+	got := callsUntil(at, []drill.Call{
+		call(0, 9*time.Second), call(noTask, 9*time.Second), call(1, at+1), call(2, at+1),
+	}, []drill.Task{{ID: 0}, {ID: 1}})
+	want := []drill.Call{call(0, 9*time.Second), call(noTask, 9*time.Second), call(1, at+1)}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
