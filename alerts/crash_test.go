@@ -96,8 +96,8 @@ func putIncidents(box *outboxtest.Memory) {
 
 func putNothing(*outboxtest.Memory) {}
 
-// checkMessages checks what people see: each incident once, told to its end, with at most
-// so many repeats.
+// checkMessages checks the messages that people see: each incident once, up to its resolution, with at
+// most the given number of repeats.
 func checkMessages(t *testing.T, box *outboxtest.Memory, s *fakeNotifier, repeats int) {
 	t.Helper()
 	for _, d := range box.All() {
@@ -115,7 +115,7 @@ func checkMessages(t *testing.T, box *outboxtest.Memory, s *fakeNotifier, repeat
 	}
 	for _, inc := range []string{"a", "b", "c"} {
 		if roots[inc] == 0 {
-			t.Errorf("%s was never told", inc)
+			t.Errorf("%s was never notified", inc)
 		}
 	}
 	if extra > repeats {
@@ -230,7 +230,7 @@ func TestUnrecordedPages(t *testing.T) {
 	})
 }
 
-// That signals are missing goes out unrecorded although it pings nobody; edits of it
+// A message about missing signals is sent unrecorded although it does not ping; its edits
 // wait for the record.
 func TestUnrecordedMissingSignal(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
@@ -255,7 +255,7 @@ func TestUnrecordedMissingSignal(t *testing.T) {
 	})
 }
 
-// A notice that cannot be recorded goes out at once, and has been sent once it can.
+// A notice that cannot be recorded is sent at once, and recorded as sent later.
 func TestUnrecordedNotice(t *testing.T) {
 	withSynctest(t, func(r *fixture) {
 		r.box.SetDown(true)

@@ -165,7 +165,7 @@ func TestBackoffGrows(t *testing.T) {
 			}
 		}
 		if !calls[8].delivery.Notification.Late || calls[0].delivery.Notification.Late {
-			t.Error("only what is sent much later says so")
+			t.Error("want only the delayed delivery marked as late")
 		}
 	})
 }
@@ -494,7 +494,7 @@ func TestNotifierPanic(t *testing.T) {
 		advance(5 * time.Second)
 		wantString(t, "states", r.states(), "post1@page:sent")
 		if strings.Contains(r.log.String(), "secret") {
-			t.Error("the log tells what the panic said")
+			t.Error("the log contains the panic's value")
 		}
 	})
 }

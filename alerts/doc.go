@@ -13,7 +13,7 @@
 //	queued → sending → sent
 //	                 → retry      with backoff and jitter, or when the receiver says
 //	                 → uncertain  it may have arrived: looked up before it is sent again
-//	                 → dead       permanently failed: visible, and an alert of its own
+//	                 → dead       permanently failed: visible, and raises a separate alert
 //
 // An unknown outcome is treated neither as success nor as failure.
 //

@@ -124,7 +124,7 @@ type fixture struct {
 	dispatcher *alerts.Dispatcher
 }
 
-// newFixture returns one that is not started. The fallback is a channel of its own.
+// newFixture returns a fixture that is not started. The fallback is a separate channel.
 func newFixture(t *testing.T, box *outboxtest.Memory) *fixture {
 	t.Helper()
 	r := &fixture{t: t, box: box, page: newFakeNotifier(), fallback: newFakeNotifier(), reg: prometheus.NewRegistry(), log: &strings.Builder{}}

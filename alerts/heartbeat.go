@@ -29,7 +29,7 @@ type HeartbeatOptions struct {
 	// Healthy returns an error while the process cannot do its work: then nothing is sent, which raises the alarm at
 	// the receiver. Optional.
 	Healthy    func() error
-	Transport  http.RoundTripper // nil: one of its own
+	Transport  http.RoundTripper // nil: a new one
 	Registerer prometheus.Registerer
 	Log        *slog.Logger
 }

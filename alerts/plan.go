@@ -224,8 +224,8 @@ func finiteOrZero(v float64) float64 {
 // EventNotice is the event kind of a notice: a message that is not about an incident. Its Text is the whole content.
 const EventNotice engine.EventKind = "notice"
 
-// NewNotice returns a delivery of a text as a message of its own, without a ping. It goes to the destination for pages, or
-// for drills. The name takes the place of the incident's ID: an outbox has at most one notice of a name.
+// NewNotice returns a delivery of a text as a separate message, without a ping. It is sent to the destination for pages, or
+// for drills. The name replaces the incident's ID: an outbox has at most one notice of a name.
 func (r Routes) NewNotice(id, name, pool, text string, at time.Time, drill bool) Delivery {
 	to := r.Destination(engine.LevelPage, drill)
 	return Delivery{

@@ -127,7 +127,7 @@ func TestPlanEvents(t *testing.T) {
 		{"escalated while flapping", one, destinations(p), incident(page), digested(event(engine.EventEscalated, page)), "edit@page"},
 		{"opened under a silence", two, nil, incident(page), muted(event(engine.EventOpened, page)), "post@page~"},
 		{"escalated under a silence", one, destinations(p), incident(page), muted(event(engine.EventEscalated, page)), "edit@page~ reply@page~"},
-		{"a silence ends over a page never told", two, nil, incident(page), event(engine.EventUnmuted, page), "post@page!"},
+		{"a silence ends over a page never sent", two, nil, incident(page), event(engine.EventUnmuted, page), "post@page!"},
 		{"a silence ends over a page", two, destinations(p), incident(page), event(engine.EventUnmuted, page), "edit@page reply@page!"},
 		{"a silence ends over a warning", two, destinations(w), incident(warn), event(engine.EventUnmuted, warn), "edit@warn"},
 		{"a silence ends after the end of a page", two, destinations(p), resolved(page), event(engine.EventUnmuted, warn), "edit@page reply@page"},
@@ -258,7 +258,7 @@ func TestDrillPlan(t *testing.T) {
 	}
 }
 
-// TestNotice: it goes where pages go, as a message of its own without a ping.
+// TestNotice: it is sent to the destination of pages, as a separate message without a ping.
 func TestNotice(t *testing.T) {
 	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
 	for routes, to := range map[alerts.Routes]alerts.Destination{

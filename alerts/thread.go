@@ -14,7 +14,7 @@ type threadKey struct {
 
 func (d Delivery) threadKey() threadKey { return threadKey{d.Incident, d.Destination} }
 
-// StartsThread says whether a delivery, whatever its kind, is sent as a message of its own: the destination has no
+// StartsThread says whether a delivery, whatever its kind, is sent as a separate message: the destination has no
 // message that could be edited or replied to.
 func (d Delivery) StartsThread(thread Ref) bool { return thread == Ref{} }
 
@@ -123,7 +123,7 @@ func threadUpdates(ds []Delivery, thread Ref) []step {
 	return all
 }
 
-// pingReply is a reply that pings in place of a post: an edit notifies nobody.
+// pingReply is a reply that pings in place of a post: an edit sends no notification.
 func pingReply(d Delivery) Delivery {
 	d.Kind, d.State, d.ID = Reply, Queued, ""
 	d.Attempts, d.NotBefore, d.LastAttempt, d.Reason = 0, time.Time{}, time.Time{}, ""

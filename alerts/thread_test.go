@@ -87,7 +87,7 @@ func checkStep(t *testing.T, ds []Delivery, s step, root Ref) {
 			t.Error("a page is folded into a message that does not ring")
 		}
 		if s.delivery.Notification.Combined == s.delivery.Notification.Incident.Open() {
-			t.Error("a first message that is over says so, and no other")
+			t.Error("want Combined exactly on the first message of a resolved incident")
 		}
 	}
 	for _, a := range s.added {

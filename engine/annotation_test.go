@@ -10,21 +10,21 @@ import (
 
 func (s *script) annotate(r Annotation) []Incident {
 	s.t.Helper()
-	told, b, err := s.m.Annotate(s.now, r)
+	annotated, b, err := s.m.Annotate(s.now, r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	s.record(b)
-	return told
+	return annotated
 }
 
-// A remark is told whatever is silenced, and changes neither level nor what is due.
+// An annotation is not muted by a silence, and changes neither the level nor what is due.
 func TestAnnotation(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	s.silence("p", time.Minute)
-	told := s.annotate(Annotation{Kind: EventMode, Pool: "p", By: "ann", Text: "the gate is taken out"})
-	if len(told) != 1 || told[0].Seq != 2 || told[0].Level != LevelWarn || told[0].PendingUnmute {
-		t.Errorf("told %+v", told)
+	annotated := s.annotate(Annotation{Kind: EventMode, Pool: "p", By: "ann", Text: "the gate is taken out"})
+	if len(annotated) != 1 || annotated[0].Seq != 2 || annotated[0].Level != LevelWarn || annotated[0].PendingUnmute {
+		t.Errorf("annotated %+v", annotated)
 	}
 	s.restart(0).run(61, warn).wantEvents("5 opened warn", "6 mode_changed warn", "66 silence_ended warn")
 	if e := s.all[1]; e.By != "ann" || e.Text != "the gate is taken out" || e.Muted {
@@ -32,13 +32,13 @@ func TestAnnotation(t *testing.T) {
 	}
 }
 
-// What nobody has heard of stays so: a remark about it is no news of it.
+// An annotation does not count as the notification of an incident that was muted.
 func TestAnnotationUnderSilence(t *testing.T) {
 	s := newScript(t, nil)
 	s.silence("p", time.Hour)
 	s.run(6, warn)
-	if told := s.annotate(Annotation{Kind: EventNote, Rule: "age", By: "headgate"}); len(told) != 1 || told[0].Notified || !told[0].PendingUnmute {
-		t.Errorf("told %+v", told)
+	if annotated := s.annotate(Annotation{Kind: EventNote, Rule: "age", By: "headgate"}); len(annotated) != 1 || annotated[0].Notified || !annotated[0].PendingUnmute {
+		t.Errorf("annotated %+v", annotated)
 	}
 }
 
@@ -57,16 +57,16 @@ func TestAnnotationTargets(t *testing.T) {
 	} {
 		c.r.Kind, c.r.By = EventSilenced, "ann"
 		if got := len(s.annotate(c.r)); got != c.want {
-			t.Errorf("%s: told %d, want %d", c.name, got, c.want)
+			t.Errorf("%s: annotated %d incidents, want %d", c.name, got, c.want)
 		}
 	}
 	s.run(6, low)
-	if told := s.annotate(Annotation{Kind: EventMode, By: "ann"}); len(told) != 1 || told[0].Open() {
-		t.Errorf("one that may be reopened: %+v", told)
+	if annotated := s.annotate(Annotation{Kind: EventMode, By: "ann"}); len(annotated) != 1 || annotated[0].Open() {
+		t.Errorf("resolved, may be reopened: annotated %+v, want it", annotated)
 	}
 	s.run(700, low)
-	if told := s.annotate(Annotation{Kind: EventMode, By: "ann"}); len(told) != 0 {
-		t.Errorf("one that is over: %+v", told)
+	if annotated := s.annotate(Annotation{Kind: EventMode, By: "ann"}); len(annotated) != 0 {
+		t.Errorf("closed: annotated %+v, want none", annotated)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestAnnotationRefused(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	for name, r := range map[string]Annotation{
 		"a rule's kind":  {Kind: EventResolved, By: "ann"},
-		"nobody":         {Kind: EventMode},
+		"no name":        {Kind: EventMode},
 		"too many words": {Kind: EventMode, By: "ann", Text: strings.Repeat("x", maxReason+1)},
 		"not UTF-8":      {Kind: EventMode, By: "ann", Text: "\xff"},
 	} {
@@ -92,8 +92,8 @@ func TestEngineAnnotate(t *testing.T) {
 		}
 		r.start()
 		defer r.stop()
-		if told, err := r.Annotate(t.Context(), Annotation{Kind: EventMode, By: "ann"}); err != nil || len(told) != 0 {
-			t.Errorf("without incidents: %+v, %v", told, err)
+		if annotated, err := r.Annotate(t.Context(), Annotation{Kind: EventMode, By: "ann"}); err != nil || len(annotated) != 0 {
+			t.Errorf("without incidents: %+v, %v", annotated, err)
 		}
 	})
 }

@@ -133,8 +133,8 @@ type Annotation struct {
 	Text     string
 }
 
-// Annotate adds an event to incidents, and returns those. None is no error. An annotation changes nothing, notifies
-// nobody and is never muted.
+// Annotate adds an event to incidents, and returns those. None is no error. An annotation changes no state, sends
+// no notification and is never muted.
 func (e *Engine) Annotate(ctx context.Context, a Annotation) ([]Incident, error) {
 	return run(ctx, e, func(l *loop, now time.Time) ([]Incident, Batch, error) { return l.e.machine.Annotate(now, a) })
 }

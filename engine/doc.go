@@ -17,7 +17,7 @@
 //
 // A value may be missing (no sample, a stale one, not a number, an error): then a rule neither fires nor clears, and
 // its durations stand still. Or it may be idle, because too few events happened: then it opens nothing. Neither counts
-// as good or bad. Signals that stay missing open an incident of their own, one for each pool.
+// as good or bad. Signals that stay missing open a separate incident, one for each pool.
 //
 // # Time
 //

@@ -282,7 +282,7 @@ func TestEngineStartFails(t *testing.T) {
 	})
 }
 
-// Stop does not wait for an evaluation for longer than it is told to.
+// Stop does not wait for an evaluation for longer than its context allows.
 func TestEngineStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newFixture(t, nil)

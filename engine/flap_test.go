@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Trouble that comes back within the window continues its incident.
+// A breach that recurs within the window continues its incident.
 func TestReopen(t *testing.T) {
 	s := newScript(t, nil).run(6, warn).run(6, low) // resolved at 11
 	id := s.incident().ID
@@ -85,7 +85,7 @@ func TestFlappingIsDigested(t *testing.T) {
 	}
 }
 
-// When it has become rare it is steady again: open or not, people are told once.
+// When changes become rare, flapping ends with one notification, whether the incident is open or not.
 func TestFlappingEnds(t *testing.T) {
 	s := newScript(t, nil)
 	for range 5 {

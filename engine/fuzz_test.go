@@ -147,8 +147,8 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// FuzzLoad loads a record that anybody may have written: no panic, at most one
-// open incident of a key, and whatever follows can be.
+// FuzzLoad loads an arbitrary record: no panic, at most one open incident for
+// each key, and the machine's invariants hold afterwards.
 func FuzzLoad(f *testing.F) {
 	f.Add([]byte("\x02\x01\x02\x03\x04\x05\x06"))
 	f.Add(make([]byte, 300))

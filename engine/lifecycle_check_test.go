@@ -36,7 +36,7 @@ func (l *lifecycleChecker) add(inc Incident, e Event) error {
 		return fmt.Errorf("event %s has number %d, want %d", e.Kind, e.Seq, lf.seq)
 	}
 	if e.Digested && e.Kind == EventOpened {
-		return fmt.Errorf("%s without a ping of its own", e.Kind)
+		return fmt.Errorf("%s without a ping", e.Kind)
 	}
 	if err := l.checkEvent(lf, inc, e); err != nil {
 		return err

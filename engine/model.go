@@ -118,7 +118,7 @@ type Event struct {
 	Text     string    `json:"text"` // what the kind alone does not say; usually empty
 
 	Muted    bool `json:"muted"`    // covered by a silence: recorded, not sent
-	Digested bool `json:"digested"` // part of a flapping: no notification of its own
+	Digested bool `json:"digested"` // part of a flapping: not notified separately
 	Count    int  `json:"count"`    // of a flapping: flaps within the window, at least
 }
 

@@ -339,7 +339,7 @@ func (o *oracle) endSilences() {
 	o.unmute(ended)
 }
 
-// unmute tells the truth about all that was muted and is so no more.
+// unmute emits the events of keys whose silence has ended.
 func (o *oracle) unmute(ended []Silence) {
 	for key, p := range o.keys {
 		covers := func(s Silence) bool { return s.Rule == key.Rule && (s.Pool == "" || s.Pool == key.Pool) }

@@ -12,9 +12,9 @@ import (
 // maxUnsaved bounds the events that wait for the journal, and the resolved incidents.
 const maxUnsaved = 10_000
 
-// recorder saves batches in order, in a goroutine of its own, and keeps what could not be saved. Of everything that has
-// a state of its own only the latest waits, and all events in order: a journal that gets several batches as one ends up
-// the same as one that got them one by one.
+// recorder saves batches in order, in its own goroutine, and keeps what could not be saved. It merges waiting
+// batches: the latest state of each rule, incident and silence, and all events in order. The journal reaches the same
+// state as if it had received the batches one by one.
 type recorder struct {
 	queue     *writebehind.Queue[Batch]
 	journal   Journal

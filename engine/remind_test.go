@@ -33,7 +33,7 @@ func TestRemindersAcrossRestarts(t *testing.T) {
 	}
 }
 
-// Whatever people are told pushes the next reminder away.
+// Every notification postpones the next reminder.
 func TestRemindersAfterOtherEvents(t *testing.T) {
 	s := newScript(t, nil).run(3500, page).run(6, low).run(11, page)
 	if n := countKind(s.emitted, EventReminder); n != 0 {
@@ -71,7 +71,7 @@ func TestAck(t *testing.T) {
 	}
 }
 
-// The second one is told who was first, and so is one who presses twice.
+// A second acknowledgement, by the same person or another, returns the first one.
 func TestAckTwice(t *testing.T) {
 	s := newScript(t, nil).run(11, page)
 	first := s.ack("ann", time.Hour)
@@ -83,7 +83,7 @@ func TestAckTwice(t *testing.T) {
 	s.wantEvents("5 opened warn", "10 escalated page", "11 acknowledged page")
 }
 
-// An acknowledged warning that becomes a page is a page that nobody has seen.
+// An acknowledged warning that becomes a page counts as unacknowledged.
 func TestEscalationPiercesAck(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	s.ack("ann", 0)
@@ -121,7 +121,7 @@ func TestAckRefused(t *testing.T) {
 		says   string
 	}{
 		"unknown":        {"id-x", "ann", 0, ErrNoIncident, `"id-x"`},
-		"nobody":         {id, "", 0, ErrRefused, "name is missing"},
+		"no name":        {id, "", 0, ErrRefused, "name is missing"},
 		"too long":       {id, "ann", 25 * time.Hour, ErrRefused, "up to 24h0m0s"},
 		"negative":       {id, "ann", -1, ErrRefused, "up to 24h0m0s"},
 		"a novel":        {id, strings.Repeat("a", 201), 0, ErrRefused, "201 bytes"},

@@ -16,8 +16,8 @@ type Level uint8
 // The levels, in rising order.
 const (
 	LevelNone Level = iota
-	LevelWarn       // to be looked at during the day
-	LevelPage       // to be looked at now
+	LevelWarn       // needs attention during the day
+	LevelPage       // needs attention now
 )
 
 func levelNames() []string { return []string{"none", "warn", "page"} }

@@ -21,7 +21,8 @@ func TestSilence(t *testing.T) {
 	}
 }
 
-// What was open before and ended meanwhile is told, long after it may be reopened.
+// An incident that was notified and ended during a silence is notified when the silence ends, even if it can no longer
+// be reopened.
 func TestSilenceEndedMeanwhile(t *testing.T) {
 	s := newScript(t, nil).run(6, warn)
 	s.silence("", time.Hour)
@@ -32,7 +33,7 @@ func TestSilenceEndedMeanwhile(t *testing.T) {
 	}
 }
 
-// What stayed as it was is told as well: it is still open.
+// An incident that is still open when the silence ends is notified again.
 func TestSilenceStillOpen(t *testing.T) {
 	s := newScript(t, nil).run(11, page)
 	s.silence("p", 3*time.Hour)
@@ -44,7 +45,7 @@ func TestSilenceStillOpen(t *testing.T) {
 	}
 }
 
-// Without trouble there is nothing to tell, nor about what was over before.
+// The end of a silence notifies nothing without incidents, nor about incidents that were closed before it.
 func TestSilenceWithoutEvents(t *testing.T) {
 	s := newScript(t, nil)
 	s.silence("p", time.Minute)
@@ -62,14 +63,14 @@ func TestSilenceLatestIncident(t *testing.T) {
 		s.run(6, low).run(6, warn)
 	}
 	s.run(4000, low)
-	var told []string
+	var notified []string
 	for _, e := range s.all {
 		if e.Kind == EventUnmuted {
-			told = append(told, e.Incident)
+			notified = append(notified, e.Incident)
 		}
 	}
-	if len(told) != 2 || told[0] != "id-000001" || told[1] != s.all[len(s.all)-1].Incident {
-		t.Errorf("told of %q, want the one that was known and the latest", told)
+	if len(notified) != 2 || notified[0] != "id-000001" || notified[1] != s.all[len(s.all)-1].Incident {
+		t.Errorf("notified of %q, want the known one and the latest", notified)
 	}
 }
 
@@ -99,7 +100,7 @@ func TestSilenceScope(t *testing.T) {
 	}
 }
 
-// The end is exclusive, and where another silence goes on nothing is told.
+// The end is exclusive, and nothing is notified while another silence applies.
 func TestSilenceOverlap(t *testing.T) {
 	s := newScript(t, nil).run(5, warn)
 	s.silence("p", 10*time.Second)
@@ -119,7 +120,7 @@ func TestSilenceEndsInDowntime(t *testing.T) {
 	s.wantEvents("5 opened warn muted", "10 escalated page muted", "3611 silence_ended page")
 }
 
-// Lifting it early tells at once, and by whom.
+// Ending a silence early notifies at once and names the actor.
 func TestUnsilence(t *testing.T) {
 	s := newScript(t, nil)
 	id := s.silence("p", time.Hour).ID
@@ -137,7 +138,7 @@ func TestUnsilence(t *testing.T) {
 		t.Errorf("the second time: %v", err)
 	}
 	if _, _, err := s.m.Unsilence(s.now, id, ""); !errors.Is(err, ErrRefused) {
-		t.Errorf("by nobody: %v", err)
+		t.Errorf("without a name: got %v, want ErrRefused", err)
 	}
 }
 
@@ -184,7 +185,7 @@ func TestSilenceRefused(t *testing.T) {
 		says string
 	}{
 		"of no rule": {func(s *Silence) { s.Rule = "" }, "rule is missing"},
-		"by nobody":  {func(s *Silence) { s.By = "" }, "name is missing"},
+		"no name":    {func(s *Silence) { s.By = "" }, "name is missing"},
 		"past":       {func(s *Silence) { s.Until = epoch }, "not 0s"},
 		"endless":    {func(s *Silence) { s.Until = epoch.AddDate(300, 0, 0) }, "up to 720h0m0s"},
 		"a novel":    {func(s *Silence) { s.Reason = strings.Repeat("x", 1001) }, "1001 bytes"},

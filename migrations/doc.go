@@ -6,7 +6,7 @@
 //
 //   - Times are integers, in milliseconds since 1970, UTC; their columns end in
 //     _ms. A text form would not sort.
-//   - What may be missing has a value that says so: the empty text, or the time 0.
+//   - A missing value is the empty text or the time 0.
 //   - Flags are 0 or 1. Tables check that, and that numbers are not negative.
 //   - IDs are texts: UUIDv7, unique everywhere and sorted by time.
 //   - Words such as modes and actions are texts, and are checked by the program,

@@ -39,7 +39,7 @@ var (
 	flag    = regexp.MustCompile(`--[a-z-]+`)
 )
 
-// Whatever a page tells people to type is a command with flags that exist.
+// Every command on a page exists, with its flags.
 func TestPagesNameCommandsThatExist(t *testing.T) {
 	manual, err := os.ReadFile("../docs/commands.md")
 	if err != nil {

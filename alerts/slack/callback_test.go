@@ -165,8 +165,8 @@ func TestInvalidButtonValues(t *testing.T) {
 	}
 }
 
-// FuzzCallbacks: whatever comes in, a callback that is taken is bounded and says
-// who it is from, and what it asks for can be told.
+// FuzzCallbacks: an accepted callback is bounded, names its user, and can be
+// parsed as a command.
 func FuzzCallbacks(f *testing.F) {
 	f.Add(pressed, true)
 	f.Add(`{"command":"/headgate","text":"silence queue_age 1h","user_id":"U0ADA","team_id":"T0FAKE","trigger_id":"1"}`, false)

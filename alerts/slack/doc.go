@@ -5,7 +5,7 @@
 // # Terms
 //
 //   - The notification line is the message's plain text, which a phone shows on its locked screen. It makes sense alone.
-//   - A mention notifies people: <!here>, <!subteam^S…> or <@U…>. It is set only in pings; an edit notifies nobody.
+//   - A mention notifies people: <!here>, <!subteam^S…> or <@U…>. It is set only in pings; an edit sends no notification.
 //   - Metadata {incident, seq, kind} goes with every post and reply, so that one whose outcome is not known can be looked
 //     up: Slack has no idempotency keys.
 //   - A callback is a button press or a line after /headgate. It arrives over Socket Mode or as a signed HTTP request.

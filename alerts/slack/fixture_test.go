@@ -207,7 +207,7 @@ func (l *interactionFixture) command(user, line string) {
 	}
 }
 
-// wantEphemeral waits until a user has been told so many things, and returns the latest.
+// wantEphemeral waits until a user has n ephemeral messages, and returns the latest.
 func (l *interactionFixture) wantEphemeral(user string, n int) string {
 	l.t.Helper()
 	l.waitFor(user+" gets a response", func() bool { return len(l.slack.Ephemerals("C1", user)) >= n })

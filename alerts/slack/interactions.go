@@ -278,7 +278,8 @@ func auditInputs(c callback) map[string]string {
 	return in
 }
 
-// audit keeps an entry; why counts it as rejected. Refused ones are limited, because anybody could make more.
+// audit appends an entry; a reason counts it as rejected. Rejected entries are rate-limited, because any user can
+// cause them.
 func (i *Interactions) audit(e AuditEntry, why string) {
 	if why != "" {
 		i.metrics.rejected.WithLabelValues(why).Inc()

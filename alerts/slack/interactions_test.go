@@ -135,7 +135,7 @@ func TestForeignCallbacksRefused(t *testing.T) {
 	}
 }
 
-// Whoever cannot be placed is not let in.
+// A user of an unknown workspace is rejected.
 func TestUnknownWorkspace(t *testing.T) {
 	l := newInteractionFixture(t, fakeslack.Options{}).overHTTP()
 	heal := l.slack.Inject(fakeslack.Fault{Method: "auth.test", Kind: fakeslack.ErrorResponse, Error: "internal_error"})
@@ -185,7 +185,7 @@ func TestRepeatedCallbacks(t *testing.T) {
 	})
 }
 
-// wantOneCommand checks that one thing was done and something else turned away.
+// wantOneCommand checks that one command was executed and another rejected.
 func (l *interactionFixture) wantOneCommand(why string) {
 	l.t.Helper()
 	l.wantEphemeral("U0ADA", 1)
@@ -306,7 +306,7 @@ func TestExecutorPanic(t *testing.T) {
 	}
 }
 
-// Refusals are kept, but nobody can fill the record with them.
+// Rejections are audited at a limited rate, so that they cannot fill the database.
 func TestAuditRateLimit(t *testing.T) {
 	now := time.Now()
 	l := newInteractionFixture(t, fakeslack.Options{}, func(o *InteractionOptions) { o.Now = func() time.Time { return now } })

@@ -76,8 +76,8 @@ func (r renderer) parts(d alerts.Delivery, opens bool) messageParts {
 	}
 }
 
-// mention returns the mention of a ping. An edit notifies nobody. A notice mentions those whom its event names, and
-// holds a mention and nothing else, because it is not escaped.
+// mention returns the mention of a ping. An edit sends no notification. A notice mentions those whom its event
+// names. That field holds nothing but a mention, because it is not escaped.
 func (r renderer) mention(d alerts.Delivery, opens bool) string {
 	switch n := d.Notification; {
 	case !n.Ping:

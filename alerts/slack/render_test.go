@@ -551,7 +551,7 @@ func TestPlainTextHasNoMarkup(t *testing.T) {
 		for _, n := range []int{1, 80, 2000} {
 			got := w.Render(s.d, n)
 			if strings.Contains(s.d.Notification.Incident.Summary, "<!here>") {
-				got = strings.ReplaceAll(got, "<!here>", "") // as somebody wrote it
+				got = strings.ReplaceAll(got, "<!here>", "") // part of the summary's text
 			}
 			if utf8.RuneCountInString(got) > n || got == "" || !utf8.ValidString(got) || strings.ContainsAny(got, "\x00\u202e") || leftover.MatchString(got) {
 				t.Errorf("%s, %d: %q", s.name, n, got)

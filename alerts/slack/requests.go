@@ -43,8 +43,8 @@ type requestHandler struct {
 	mux          *http.ServeMux
 }
 
-// newRequestHandler returns a handler of the two paths, for a listener of its own. Requests that were signed before
-// this moment are rejected: they may have been accepted by an earlier process.
+// newRequestHandler returns a handler of the two paths, for a separate listener. Requests that were signed
+// before this moment are rejected: they may have been accepted by an earlier process.
 func newRequestHandler(signingSecret string, i *Interactions) (*requestHandler, error) {
 	if signingSecret == "" {
 		return nil, errors.New("signed requests need a signing secret")
@@ -159,9 +159,8 @@ const (
 	maxReopenDelay = 30 * time.Second
 )
 
-// listener serves signed requests. It is opened again after it ends by itself: the proxy does not depend on it, but
-// people in Slack do. Host names are not checked, because a reverse proxy has a name of its own, and all requests are
-// signed.
+// listener serves signed requests. It is reopened if it stops unexpectedly, because users in Slack depend on it. Host
+// names are not checked: a reverse proxy may set another one, and all requests are signed.
 type listener struct {
 	server   *http.Server
 	log      *slog.Logger

@@ -165,8 +165,8 @@ func TestInvalidRequests(t *testing.T) {
 		"a command on the other path": {signedRequest(CommandsPath, "payload={}", now), http.StatusBadRequest},
 		"no JSON":                     {signedRequest(InteractivityPath, "payload=%7B", now), http.StatusBadRequest},
 		"no form":                     {signedRequest(CommandsPath, "%zz", now), http.StatusBadRequest},
-		"nobody":                      {signedRequest(CommandsPath, "command=%2Fheadgate&team_id=T0FAKE&trigger_id=1", now), http.StatusBadRequest},
-		"Slack looks whether we live": {signedRequest(CommandsPath, "ssl_check=1&token=x", now), http.StatusOK},
+		"no user":                     {signedRequest(CommandsPath, "command=%2Fheadgate&team_id=T0FAKE&trigger_id=1", now), http.StatusBadRequest},
+		"certificate check by Slack":  {signedRequest(CommandsPath, "ssl_check=1&token=x", now), http.StatusOK},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := httptest.NewRecorder()

@@ -28,7 +28,7 @@ type Options struct {
 
 	APIURL    string            // ends in a slash; empty: Slack's
 	Timeout   time.Duration     // of one call; 0: 10 s
-	Transport http.RoundTripper // nil: one of its own
+	Transport http.RoundTripper // nil: a new one
 }
 
 // Bot sends with a bot token. It is safe for concurrent use.
@@ -259,7 +259,7 @@ type WebhookOptions struct {
 	PageMention Mention
 	ExternalURL string
 	Timeout     time.Duration     // of one call; 0: 10 s
-	Transport   http.RoundTripper // nil: one of its own
+	Transport   http.RoundTripper // nil: a new one
 }
 
 // Webhook sends to an incoming webhook. It cannot edit messages, and deliveries cannot be looked up: it is for the
@@ -288,8 +288,8 @@ func (w *Webhook) Close() { w.http.CloseIdleConnections() }
 // Format prints the type only, because the fields hold secrets.
 func (w *Webhook) Format(f fmt.State, _ rune) { _, _ = fmt.Fprint(f, "slack.Webhook") }
 
-// Send makes one attempt. Edits are skipped, since the reply that goes with one has the content; a reply is a message
-// of its own. Slack does not say where messages of webhooks are.
+// Send makes one attempt. Edits are skipped, since the reply that goes with one has the content; a reply is sent as a
+// separate message. Slack does not say where messages of webhooks are.
 func (w *Webhook) Send(ctx context.Context, d alerts.Delivery, thread alerts.Ref, plain bool) alerts.SendResult {
 	delivered := alerts.SendResult{Outcome: alerts.Delivered, Ref: alerts.Ref{Channel: "webhook"}}
 	if d.EditsMessage(thread) {

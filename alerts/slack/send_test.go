@@ -99,7 +99,7 @@ func TestMessageLifecycle(t *testing.T) {
 	w := newFixture(t, fakeslack.Options{})
 	root := wantDelivered(t, w.bot.Send(t.Context(), attempted(), alerts.Ref{}, false))
 	if root.Channel != "C1" {
-		t.Errorf("it stands in %s", root.Channel)
+		t.Errorf("channel: got %s, want C1", root.Channel)
 	}
 	edit := attempted(atEvent(engine.EventEscalated, alerts.Edit, time.Minute))
 	if got := wantDelivered(t, w.bot.Send(t.Context(), edit, root, false)); got != root {
@@ -321,7 +321,7 @@ func TestLookupEmptyResponse(t *testing.T) {
 				defer w.slack.Inject(tt.fault)()
 				_, ok, err := w.bot.Lookup(t.Context(), attempted(func(d *alerts.Delivery) { d.Kind = alerts.Reply }), at)
 				if ok || err == nil || errors.Is(err, alerts.ErrLookupUnavailable) != tt.cannot {
-					t.Fatalf("%v %v, want an error that says that it cannot be told: %v", ok, err, tt.cannot)
+					t.Fatalf("%v %v, want an error; ErrLookupUnavailable: %v", ok, err, tt.cannot)
 				}
 				wantNoSecret(t, "the error", err.Error())
 			})

@@ -126,8 +126,8 @@ func (s *socket) handleEvent(ctx context.Context, cancel func(), client *socketm
 	}
 }
 
-// handleEnvelope accepts a callback and acknowledges it at once. Without an acknowledgement Slack tells the user that
-// it did not work.
+// handleEnvelope accepts a callback and acknowledges it at once. Without an acknowledgement Slack shows the user an
+// error.
 func (s *socket) handleEnvelope(
 	ctx context.Context, client *socketmode.Client, r *socketmode.Request, parse func([]byte) (callback, error),
 ) {

@@ -12,8 +12,8 @@ import (
 // A socket that breaks is opened again, and what is pressed then arrives.
 func TestSocketReconnects(t *testing.T) {
 	for name, cut := range map[string]func(*fakeslack.Server){
-		"dropped":           func(s *fakeslack.Server) { s.DropSockets() },
-		"told to reconnect": func(s *fakeslack.Server) { s.Disconnect("refresh_requested") },
+		"dropped":            func(s *fakeslack.Server) { s.DropSockets() },
+		"asked to reconnect": func(s *fakeslack.Server) { s.Disconnect("refresh_requested") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestSocketWaitsForSlack(t *testing.T) {
 	l.wantEphemeral("U0ADA", 1)
 }
 
-// A token that is refused is tried again: it may be mended at Slack's end.
+// A rejected token is tried again: Slack may accept it later.
 func TestSocketWaitsForToken(t *testing.T) {
 	t.Parallel()
 	l := newInteractionFixture(t, fakeslack.Options{})
@@ -63,8 +63,8 @@ func TestSocketWaitsForToken(t *testing.T) {
 	l.waitFor("it is back", s.connected.Load)
 }
 
-// The socket breaks between a press and its answer: Slack tells the presser that
-// it did not work, and pressing again does no harm.
+// The socket breaks between a press and its answer: Slack shows the user an error,
+// and a second press is harmless.
 func TestSocketLostDuringPress(t *testing.T) {
 	t.Parallel()
 	l := newInteractionFixture(t, fakeslack.Options{})

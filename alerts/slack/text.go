@@ -102,13 +102,13 @@ func localTime(t time.Time) string {
 	return fmt.Sprintf("<!date^%d^{date_short_pretty} {time_secs}|%s> (%s UTC)", t.Unix(), format.Time(t), t.UTC().Format("15:04:05"))
 }
 
-// Mention notifies people, in Slack's markup. The zero Mention notifies nobody.
+// Mention notifies people, in Slack's markup. The zero Mention is empty.
 type Mention struct{ markup string }
 
 var mentionPattern = regexp.MustCompile(`^<(!here|!channel|!everyone|!subteam\^S[A-Z0-9]{2,20}|@[UW][A-Z0-9]{2,20})>$`)
 
 // ParseMention reads the setting of a mention: one or more of <!here>, <!channel>, <!subteam^S…>, <@U…>, separated by
-// spaces. An empty setting notifies nobody. A plain "@here", which Slack shows as text and ignores, is rejected with a
+// spaces. An empty setting is no mention. A plain "@here", which Slack shows as text and ignores, is rejected with a
 // hint.
 func ParseMention(s string) (Mention, error) {
 	words := strings.Fields(s)

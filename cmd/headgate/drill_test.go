@@ -114,7 +114,7 @@ func TestDrillRun(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	g.runBare("drill", "run", "odd").want(t, cli.ExitFailed, "", "Drill Burst is running", id)
-	g.runBare("drill", "run", "nobody").want(t, cli.ExitFailed, "", "There are: burst, live, odd")
+	g.runBare("drill", "run", "unknown").want(t, cli.ExitFailed, "", "There are: burst, live, odd")
 	g.runBare("drill", "run", "live").want(t, cli.ExitFailed, "", "allow_live", "headgate:")
 	r = g.runBare("drill", "abort", id, "--reason", "smoke")
 	if r.code != 0 || r.out != "Burst: aborted, faults cleared\nshow: headgate drill show "+id+"\n" {

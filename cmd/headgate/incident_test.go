@@ -252,7 +252,7 @@ func TestIncidentUnreachable(t *testing.T) {
 	}
 }
 
-// TestIncidentNotWatching: a service without rules says so.
+// TestIncidentNotWatching: a service without rules reports it.
 func TestIncidentNotWatching(t *testing.T) {
 	g := newTestEnv(t)
 	g.vars["HEADGATE_TOKEN"] = watchToken

@@ -61,7 +61,8 @@ that they are invalid; every error is reported with its position.`,
 }
 
 // newRulesTest returns the command that CI runs. Unmet expectations have an exit code that
-// differs from that of an invalid file, so that CI can tell a wrong rule from a wrong test.
+// differs from that of an invalid file, so that CI can distinguish a failed test from an
+// invalid rule.
 func newRulesTest(env cli.Env) *cobra.Command {
 	return configCommand(&cobra.Command{
 		Use:   "test FILE...",

@@ -36,7 +36,7 @@ tests:
       - {at: 1m, rule: waiting, state: warn, value: 20}
 `
 
-// files writes files into a folder of their own.
+// files writes files into a new directory.
 func files(t *testing.T, texts map[string]string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -50,7 +50,7 @@ func TestRunAndAbortDrill(t *testing.T) {
 			id := strings.TrimPrefix(mustEval[string](b, "location.pathname"), "/drills/runs/")
 			h.awaitVerdict(t, id)
 			verdict := h.verdict(t, id)
-			if verdict != "passed" && verdict != "inconclusive" { // the machine may be too busy to tell
+			if verdict != "passed" && verdict != "inconclusive" { // the machine may be too busy for a verdict
 				t.Errorf("the verdict is %s", verdict)
 			}
 			b.reloadUntilText(verdict, "Hypotheses", "tasks lost", "Run it again", "by hand Chidi")

@@ -28,8 +28,8 @@ type pageMonitor struct {
 func (w *pageMonitor) onEvent(event any) {
 	switch e := event.(type) {
 	case *network.EventRequestWillBeSent:
-		// Chromium draws its own controls with pictures in data URLs. The policy of the
-		// page would tell of others.
+		// Chromium draws its own controls with pictures in data URLs. The page's
+		// content security policy reports others.
 		if !strings.HasPrefix(e.Request.URL, w.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") && e.Request.URL != "about:blank" {
 			w.record("something is asked of another origin: %s", e.Request.URL)
 		}

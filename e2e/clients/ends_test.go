@@ -74,13 +74,13 @@ func TestTruncationWithoutTheGate(t *testing.T) {
 	stub := harness.StartStub(t, modelstub.Config{})
 	for _, c := range clients() {
 		if c.name == "ai-sdk" {
-			continue // it says so by its finish reason
+			continue // its finish reason reports it
 		}
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			o := c.do(t, call{Do: "chat_stream", Headers: map[string]string{"Stub-Fault": "truncate=3"}}.withBase(stub.URL))
 			if o.Error != nil {
-				t.Errorf("the client has learned to tell: %+v", *o.Error)
+				t.Errorf("the client now detects a truncated stream: %+v", *o.Error)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ const speed = 20
 func selected() []string {
 	return []string{
 		"refusals off", "everything refused", "permits leak", "Retry-After 0", "no post", "another pool is named",
-		"a rollback that only says so", "a restore that only says so", "faults only say that they clear", "no delay",
+		"a rollback that is only reported", "a restore that is only reported", "faults only say that they clear", "no delay",
 	}
 }
 

@@ -95,7 +95,7 @@ const (
 )
 
 // Call is a call of a function or method by its name. A selector may be given to
-// tell several apart: "Close" finds res.Body.Close(), and so does "Body.Close".
+// distinguish several: "Close" finds res.Body.Close(), and so does "Body.Close".
 func Call(name string) Target { return Target{kind: anyCall, pattern: name} }
 
 // Assign is a statement that declares, assigns, increments or decrements a variable

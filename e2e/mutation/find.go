@@ -204,8 +204,8 @@ func operand(v reflect.Value) reflect.Value {
 	return v
 }
 
-// statement returns the innermost statement around a node that stands in a list of
-// statements, so that others can be put before and after it.
+// statement returns the innermost statement around a node that is in a list of
+// statements, so that others can be inserted before and after it.
 func (f found) statement() (ast.Stmt, bool) {
 	nodes := append(slices.Clone(f.path), f.node)
 	for i := len(nodes) - 1; i > 0; i-- {

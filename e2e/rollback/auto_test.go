@@ -60,8 +60,8 @@ func countAutoRollbacks(t *testing.T, r *harness.Gate) (n int) {
 }
 
 // After a kill during an automatic rollback, the pool is rolled back and recorded, or neither.
-// The rule pages again, so that the pool is rolled back once in the end. A restore by a person
-// then holds, and the audit says so.
+// The rule pages again, so that the pool is rolled back once in the end. A manual restore then
+// holds, and the audit has its entry.
 func TestKillDuringAutoRollback(t *testing.T) {
 	t.Parallel()
 	upstream := harness.StartHeldUpstream(t)

@@ -38,8 +38,8 @@ func hasButton(d *alerttest.Instance, root alerttest.Post, action string) bool {
 	return err == nil
 }
 
-// The button Roll back puts the pool into pass-through. The message says so and has a button
-// to restore; the thread and the record say who pressed it.
+// The button Roll back switches the pool to pass-through. The message shows the mode and a button
+// to restore; the thread and the audit log name the user.
 func TestRollbackButton(t *testing.T) {
 	t.Parallel()
 	d, firing, root := newWithButtons(t)

@@ -36,7 +36,7 @@ func ruleWithAction(signal string, more ...string) string {
 func TestRollbackOnLoadNeedsConfirmation(t *testing.T) {
 	for name, signal := range loadSignals {
 		if _, err := Parse("f", []byte(ruleWithAction(signal)), settings()); err == nil || !strings.Contains(err.Error(), "i_understand: true") {
-			t.Errorf("%s: error %v, want to be told of i_understand", name, err)
+			t.Errorf("%s: error %v, want one that names i_understand", name, err)
 		}
 		if got, err := Parse("f", []byte(ruleWithAction(signal, "    i_understand: true\n")), settings()); err != nil || got[0].Action != "rollback" {
 			t.Errorf("%s, understood: %v", name, err)

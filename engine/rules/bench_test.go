@@ -229,7 +229,7 @@ func duration(b *testing.B, name string, otherwise time.Duration) time.Duration 
 
 // resident returns a figure of the process's memory in MB: VmRSS is all of it that
 // is resident, RssAnon leaves out the pages of files, which the system takes back
-// when it needs them. Where the system does not tell, it is what Go has from it.
+// when it needs them. Without /proc it is the memory that Go obtained from the system.
 func resident(field string) float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err == nil {

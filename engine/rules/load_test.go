@@ -84,8 +84,8 @@ func TestRuleForEachPool(t *testing.T) {
 	}
 }
 
-// Every way to be wrong is told with its place and what would be right. The edit
-// replaces a part of a file that is right.
+// Every error names its place and the correct form. The edit replaces a part of
+// a valid file.
 func TestLoadRefuses(t *testing.T) {
 	tests := []struct{ name, old, new, want string }{
 		{"unknown key", "    unit: ratio", "    units: ratio", `f:4:5: rules[0]: unknown key "units"; did you mean unit?`},

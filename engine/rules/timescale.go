@@ -18,8 +18,7 @@ const minWindowIntervals = 4
 
 // ForTwin returns the rules of one pool, and those of the process, for a twin whose times pass faster. Load returns the
 // rules for settings; production are those of all pools, and scaled is the pool with the twin's workers and times. What
-// is derived from the pool's settings is scaled with them; a threshold in seconds that is a number of its own is divided
-// here.
+// is derived from the pool's settings is scaled with them; a literal threshold in seconds is divided here.
 func ForTwin(load func(Settings) ([]engine.Rule, error), production Settings, scaled Pool, speed float64) ([]engine.Rule, error) {
 	unscaled, _ := production.pool(scaled.Name)
 	unscaled.Workers = scaled.Workers

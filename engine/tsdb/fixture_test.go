@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 
 var epoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// fixture is a DB on a clock of its own.
+// fixture is a DB with a fake clock.
 type fixture struct {
 	*DB
 	t   *testing.T

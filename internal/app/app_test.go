@@ -65,7 +65,7 @@ func TestStopInOrder(t *testing.T) {
 	if a := r.getAdmin("/healthz"); a.status != http.StatusOK {
 		t.Errorf("healthz: status %d (%v)", a.status, a.err)
 	}
-	r.eventually("nobody new is taken", func() bool {
+	r.eventually("new connections are refused", func() bool {
 		c, err := net.Dial("tcp", r.app.DataAddr())
 		if err == nil {
 			_ = c.Close()

@@ -45,7 +45,7 @@ func TestDrillAPI(t *testing.T) {
 		t.Errorf("%+v, %v", dry.Plan, err)
 	}
 	var p *api.Problem
-	if _, err := c.RunDrill(ctx, "nobody", api.DrillRunRequest{}); !errors.As(err, &p) || p.Type != api.TypeUnknownDrill || !slices.Contains(p.Drills, "burst") {
+	if _, err := c.RunDrill(ctx, "unknown", api.DrillRunRequest{}); !errors.As(err, &p) || p.Type != api.TypeUnknownDrill || !slices.Contains(p.Drills, "burst") {
 		t.Errorf("%v", err)
 	}
 	run, err := c.RunDrill(ctx, "burst", api.DrillRunRequest{Speed: 20, Reason: "to see"})

@@ -11,7 +11,7 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// TestVerdictNotification: the verdict comes to the channel for drills; the owner is mentioned only if the drill failed.
+// TestVerdictNotification: the verdict is sent to the channel for drills; the owner is mentioned only if the drill failed.
 func TestVerdictNotification(t *testing.T) {
 	slack := fakeslack.New(fakeslack.Options{})
 	slack.SetChannel(fakeslack.Channel{ID: "C1", Name: "ops", Member: true})
@@ -27,13 +27,13 @@ func TestVerdictNotification(t *testing.T) {
 	r.app.notifyVerdict(run) // once more is one message
 	run.ID, run.Verdict, run.Reason = otherID, drill.Passed, "all held"
 	r.app.notifyVerdict(run)
-	r.eventually("both are told", func() bool { return len(slack.Messages("C2")) == 2 })
-	told := slack.Messages("C2")
-	if !strings.Contains(told[0].Text, "Drill Burst: FAILED. it broke.") || strings.Join(told[0].Pings, "") != "<@U0ADA>" {
-		t.Errorf("%q pings %v", told[0].Text, told[0].Pings)
+	r.eventually("both verdicts are sent", func() bool { return len(slack.Messages("C2")) == 2 })
+	sent := slack.Messages("C2")
+	if !strings.Contains(sent[0].Text, "Drill Burst: FAILED. it broke.") || strings.Join(sent[0].Pings, "") != "<@U0ADA>" {
+		t.Errorf("%q pings %v", sent[0].Text, sent[0].Pings)
 	}
-	if !strings.Contains(told[1].Text, "Drill Burst: PASSED. all held.") || len(told[1].Pings) != 0 {
-		t.Errorf("%q pings %v", told[1].Text, told[1].Pings)
+	if !strings.Contains(sent[1].Text, "Drill Burst: PASSED. all held.") || len(sent[1].Pings) != 0 {
+		t.Errorf("%q pings %v", sent[1].Text, sent[1].Pings)
 	}
 	if others := slack.Messages("C1"); len(others) != 0 {
 		t.Errorf("the channel for pages has %v", others)

@@ -32,8 +32,8 @@ const (
 	otherID = "01a22a23-49da-7041-b2b9-8a1777e187ab"
 )
 
-// A task of a drill that comes to production is seen, and so are counts that
-// nothing came for.
+// A drill's task that reaches production is detected, and so are counts without
+// an arrival.
 func TestProductionDriftDetected(t *testing.T) {
 	r := newFixture(t, nil)
 	close(r.upstream.release)

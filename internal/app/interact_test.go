@@ -22,7 +22,7 @@ import (
 
 const opsChannel = "C0123456789"
 
-// slackFixture is an App whose incident stands in Slack, with buttons.
+// slackFixture is an App with an incident message in Slack, with buttons.
 type slackFixture struct {
 	*fixture
 	slack  *fakeslack.Server
@@ -86,7 +86,7 @@ func (p *slackFixture) interaction(action, user string) fakeslack.Interaction {
 	return i
 }
 
-// deliver has a press come in, and returns what the presser is told of it.
+// deliver delivers a press, and returns the ephemeral response to its user.
 func (p *slackFixture) deliver(i fakeslack.Interaction) string {
 	p.Helper()
 	return p.ephemeralReply(i.User.ID, func() error { _, err := p.slack.Deliver(p.Context(), i); return err })
@@ -103,7 +103,7 @@ func (p *slackFixture) ephemeralReply(user string, do func() error) string {
 	if err := do(); err != nil {
 		p.Fatal(err)
 	}
-	p.eventually(user+" is told", func() bool { return len(p.slack.Ephemerals(opsChannel, user)) > before })
+	p.eventually(user+" gets a response", func() bool { return len(p.slack.Ephemerals(opsChannel, user)) > before })
 	return p.slack.Ephemerals(opsChannel, user)[before].Text
 }
 
@@ -181,7 +181,7 @@ func TestRestoreAfterIncidentClosed(t *testing.T) {
 	close(p.upstream.release)
 	<-p.answer
 	p.eventually("it is over, and the engine has let go of it", func() bool { return len(p.app.monitor.engine.Incidents()) == 0 })
-	p.eventually("the message says so", func() bool {
+	p.eventually("the message is updated", func() bool {
 		return strings.HasPrefix(p.incidentMessage().Text, "RESOLVED") && p.hasButton("restore") && !p.hasButton("rollback")
 	})
 	restore, late := p.interaction("restore", "U0ADA"), p.interaction("restore", "U0EVE")
@@ -196,7 +196,7 @@ func TestRestoreAfterIncidentClosed(t *testing.T) {
 	}
 }
 
-// TestConcurrentButtonPresses makes one change, and tells the second who made it.
+// TestConcurrentButtonPresses makes one change, and names its user to the second one.
 func TestConcurrentButtonPresses(t *testing.T) {
 	p := newSlackFixture(t, useSocketMode)
 	presses := []fakeslack.Interaction{p.interaction("rollback", "U0ADA"), p.interaction("rollback", "U0EVE")}
@@ -207,7 +207,7 @@ func TestConcurrentButtonPresses(t *testing.T) {
 			if _, err := p.slack.Deliver(p.Context(), i); err != nil {
 				t.Error(err)
 			}
-			p.eventually("told", func() bool { return len(p.slack.Ephemerals(opsChannel, i.User.ID)) == 1 })
+			p.eventually("a response", func() bool { return len(p.slack.Ephemerals(opsChannel, i.User.ID)) == 1 })
 			said[n] = p.slack.Ephemerals(opsChannel, i.User.ID)[0].Text
 		})
 	}
@@ -237,7 +237,7 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	p.waitThreadReply("Acknowledged by <@U0ADA>")
 	assertContains(t, "once more", p.deliver(p.repeatInteraction(ack)), "Not executed: you have already acknowledged it, since ")
 	assertContains(t, "by another", p.deliver(eves), "Not executed: <@U0ADA> has already acknowledged it, since ")
-	assertContains(t, "by somebody who may not", p.deliver(bens), "slack.allow.ack in the settings does not list you (U0BEN)", "headgate incident ack ")
+	assertContains(t, "by a user without permission", p.deliver(bens), "slack.allow.ack in the settings does not list you (U0BEN)", "headgate incident ack ")
 
 	silence := p.interaction("silence", "U0ADA")
 	assertContains(t, "silenced", p.deliver(silence), "busy is silenced until")
@@ -246,7 +246,7 @@ func TestAckAndSilenceBySlack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.waitThreadReply("Silenced by ben: until") // the other ways are told as well
+	p.waitThreadReply("Silenced by ben: until") // the reply has the other spans as well
 	assertContains(t, "silenced once more", p.deliver(p.repeatInteraction(silence)), "<@U0ADA> has already silenced busy")
 	if all := p.app.monitor.engine.Silences(); len(all) != 2 || all[0].Pool != "default" || all[0].By != "slack:U0ADA" {
 		t.Errorf("silences %+v", all)

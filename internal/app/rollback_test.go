@@ -56,8 +56,8 @@ func (r *fixture) auditCount(ending control.AuditResult, words string) (n int) {
 	return n
 }
 
-// TestAutoRollback goes all the way: a rule pages, the gate goes out, and the
-// thread of its message says so, and how to undo it.
+// TestAutoRollback: a rule pages, the pool switches to pass-through, and the
+// thread of the message reports it, with the command that restores the mode.
 func TestAutoRollback(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	rules := withRulesFile(t, failureRateRules)
@@ -68,10 +68,10 @@ func TestAutoRollback(t *testing.T) {
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s", took)
 	}
-	r.eventually("the thread says so", func() bool {
+	r.eventually("a reply in the thread", func() bool {
 		return slackContains(slack, "set by engine") && slackContains(slack, "restore --pool default")
 	})
-	r.eventually("the audit says so", func() bool { return r.auditCount(control.Done, "faulty") == 1 })
+	r.eventually("an entry in the audit", func() bool { return r.auditCount(control.Done, "faulty") == 1 })
 	close(r.upstream.release)
 	<-answer
 	_, err := r.app.record.modes.Do(t.Context(), time.Now(), control.ModeRequest{Action: control.Restore, Actor: "ana", Via: control.ViaAPI})
@@ -106,14 +106,14 @@ func slackContains(s *fakeslack.Server, words string) bool {
 	return false
 }
 
-// TestAutoRollbackMaximumReported: when no rollback is left for the day, on-call is told in the
-// incident's thread why nothing happens, and what to type.
+// TestAutoRollbackMaximumReported: when no rollback is left for the day, the incident's
+// thread gives the reason and the command for a manual rollback.
 func TestAutoRollbackMaximumReported(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	rules := withRulesFile(t, failureRateRules)
 	r := newFixture(t, func(c *config.Config) { useFakeSlack(url)(c); rules(c); c.Rollback.MaxPerDay = 0 }, TimeScale(10))
 	answer := r.sendChat()
-	r.eventually("the thread says so", func() bool {
+	r.eventually("a reply in the thread", func() bool {
 		return slackContains(slack, "0 of 0 automatic rollbacks") && slackContains(slack, "headgate rollback --pool default")
 	})
 	if r.mode() != admission.Enforce || r.auditCount(control.Withheld, "max_per_day") != 1 {
@@ -123,8 +123,8 @@ func TestAutoRollbackMaximumReported(t *testing.T) {
 	<-answer
 }
 
-// TestAutoRollbackDecisionsReported: whoever changes a mode, and why, is told in the thread of
-// an incident of that pool.
+// TestAutoRollbackDecisionsReported: the actor and the reason of a mode change are reported in
+// the thread of an incident of that pool.
 func TestAutoRollbackDecisionsReported(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	rules := withRulesFile(t, failureRateRules)
@@ -135,13 +135,13 @@ func TestAutoRollbackDecisionsReported(t *testing.T) {
 	if _, err := r.app.record.modes.Do(t.Context(), time.Now(), o); err != nil {
 		t.Fatal(err)
 	}
-	r.eventually("the thread says so", func() bool { return slackContains(slack, "set by ana: I see it too") })
+	r.eventually("a reply in the thread", func() bool { return slackContains(slack, "set by ana: I see it too") })
 	close(r.upstream.release)
 	<-answer
 }
 
-// TestReminderOnce: a reminder of one hour is in the outbox once, whoever brings
-// it how often, and says what is to be known.
+// TestReminderOnce: a reminder of one hour is in the outbox once, however often
+// it is enqueued.
 func TestReminderOnce(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	r := newFixture(t, useFakeSlack(url))

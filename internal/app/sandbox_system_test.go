@@ -70,7 +70,7 @@ func observe(t *testing.T, w drill.Environment) drill.Evidence {
 	return e
 }
 
-// A twin is loaded, refuses, tells, and touches nothing of production.
+// A twin is loaded, refuses requests, sends alerts, and changes nothing in production.
 func TestSandboxEvidence(t *testing.T) {
 	r := newFixture(t, nil)
 	before := r.getAdmin("/metrics").body
@@ -266,7 +266,7 @@ func TestTwinRulesBuiltIn(t *testing.T) {
 	}
 }
 
-// A file of rules has seconds as numbers of its own, and may speak of pools that a
+// A file of rules has literal thresholds in seconds, and may name pools that a
 // twin does not have.
 func TestTwinRulesFromFile(t *testing.T) {
 	cfg := config.Default()

@@ -30,7 +30,7 @@ func TestUnknownHostRejected(t *testing.T) {
 	}
 }
 
-// HAProxy, for one, checks with HTTP/1.0 and without Host unless told otherwise.
+// HAProxy's health checks use HTTP/1.0 without Host by default.
 func TestRequestsWithoutHost(t *testing.T) {
 	r := newFixture(t, nil)
 	for request, want := range map[string]string{

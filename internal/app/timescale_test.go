@@ -20,7 +20,7 @@ func TestTimeScaleInvalid(t *testing.T) {
 	}
 }
 
-// A paced App tells of trouble and of its end, and stays paced after a reload.
+// An App with a time scale notifies about an incident and its end, and keeps the scale after a reload.
 func TestTimeScaleApp(t *testing.T) {
 	slack, url := newFakeSlack(t)
 	file := filepath.Join(t.TempDir(), "rules.yaml")

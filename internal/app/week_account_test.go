@@ -13,19 +13,19 @@ import (
 	"headgate/proxy"
 )
 
-// replayReport is what came of a stretch of time, as somebody on call counts it. A ping is
-// a message that disturbs people.
+// replayReport is the result of a replay, as on-call experiences it. A ping is
+// a message that notifies people.
 type replayReport struct {
 	incidents     map[string]int // by rule and worst level: "queue_age page"
 	open          int            // that are not over
-	messages      int            // messages of their own
+	messages      int            // separate messages
 	replies       int            // in threads
 	notifications int
 	tasks         int64 // that count for the SLO
 	bad           int64
 }
 
-// String tells an account in one line.
+// String formats a report as one line.
 func (a replayReport) String() string {
 	var parts []string
 	total := 0

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A week of the recording of a coding service, over and over, in front of workers
-// that are enough for it, barely enough, and too few: what somebody on call would
-// get. docs/alerting.md has the figures.
+// A week of a coding service's recording, repeated, with enough workers, barely
+// enough, and too few: the alerts that on-call would get. docs/alerting.md has
+// the figures.
 func TestWeekOfCode(t *testing.T) {
 	const week = 7 * 24 * time.Hour
 	arrivals := repeatTrace(t, week)

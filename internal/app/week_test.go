@@ -18,7 +18,7 @@ const replayPool = "default"
 
 // replay is a time that is replayed on a virtual clock: recorded arrivals go through
 // the gate, its metrics through samples and built-in rules, and what would be sent
-// is counted. Nobody leaves, and nobody comes back after a refusal.
+// is counted. No client leaves, and no client retries after a refusal.
 type replay struct {
 	length   time.Duration
 	workers  int

@@ -31,7 +31,7 @@ type tree struct {
 	module        string // the module's import path
 	fset          *token.FileSet
 	packages      []goPackage // in the order in which the walk meets them
-	nestedModules []string    // folders that are modules of their own
+	nestedModules []string    // folders that are separate modules
 }
 
 // line gives a position's line number.

@@ -75,7 +75,7 @@ type Admin struct {
 
 // Pool is one model endpoint with its workers, queue, policy and objective.
 type Pool struct {
-	// Name tells pools apart in metrics, logs and commands: 1 to 63 of a-z, 0-9
+	// Name identifies the pool in metrics, logs and commands: 1 to 63 of a-z, 0-9
 	// and "-". The name unrouted is taken. No default in a file.
 	Name string `yaml:"name" required:"a name such as default"`
 	// Upstream is the base URL of an OpenAI-compatible endpoint, http or https,
@@ -157,7 +157,7 @@ type Limits struct {
 
 // Client is an API key that is accepted.
 type Client struct {
-	// Name tells clients apart in logs: 1 to 63 of a-z, 0-9 and "-". No default.
+	// Name identifies the client in logs: 1 to 63 of a-z, 0-9 and "-". No default.
 	Name string `yaml:"name" required:"a name such as team-search"`
 	// KeySHA256 is the SHA-256 of the client's key, 64 hexadecimal digits: the
 	// output of printf %s KEY | sha256sum. Danger: the key must be long and random,
@@ -210,18 +210,18 @@ type Slack struct {
 }
 
 // Allow lists, for each thing that can be done from Slack, the IDs of the users who
-// may, such as U0123456789: names can be taken over. An empty list allows nobody.
+// may, such as U0123456789: names can be taken over. An empty list allows no user.
 // It does not restrict users of the admin API.
 type Allow struct {
-	// Rollback is for switching to pass-through. Default nobody.
+	// Rollback is for switching to pass-through. Default none.
 	Rollback []string `yaml:"rollback"`
-	// Restore is for re-enabling admission control. Default nobody.
+	// Restore is for re-enabling admission control. Default none.
 	Restore []string `yaml:"restore"`
-	// Drill is for running drills. Default nobody.
+	// Drill is for running drills. Default none.
 	Drill []string `yaml:"drill"`
-	// Ack is for acknowledging incidents. Default nobody.
+	// Ack is for acknowledging incidents. Default none.
 	Ack []string `yaml:"ack"`
-	// Silence is for silencing rules. Default nobody.
+	// Silence is for silencing rules. Default none.
 	Silence []string `yaml:"silence"`
 }
 
@@ -260,7 +260,7 @@ type Rules struct {
 // Rollback is the automatic rollback: headgate switches a pool to pass-through when a rule with `action: rollback`
 // pages. Only people restore it.
 type Rollback struct {
-	// Auto enables it. With false each such rollback is withheld, and the audit says so. Default true.
+	// Auto enables it. With false each such rollback is withheld and audited as such. Default true.
 	Auto bool `yaml:"auto"`
 	// MaxPerDay is how often a pool may be rolled back automatically in 24 hours. Default 3.
 	MaxPerDay int `yaml:"max_per_day" min:"0" max:"100"`
@@ -289,14 +289,14 @@ type Heartbeat struct {
 	Interval time.Duration `yaml:"interval" rule:"positive"`
 }
 
-// Drill is the definition of a drill as it stands in the file. The drills' own package reads and checks it: references
-// such as ${NAME} are not filled in.
+// Drill is the definition of a drill as written in the file. Package drill parses and validates it: references such as
+// ${NAME} are not filled in.
 type Drill struct {
 	// Node is the definition, with its places in File.
 	Node *yaml.Node
-	// File is the file that the definition stands in.
+	// File is the file that has the definition.
 	File string
-	// Path is where it stands there, such as drills[0].
+	// Path is its place in the file, such as drills[0].
 	Path string
 }
 

@@ -107,7 +107,7 @@ func checkChannel(t *testing.T, s *fakeslack.Server, a *AlertSummary) (all []sla
 		replies += len(all[len(all)-1].replies)
 	}
 	if len(all) != a.Messages || replies != a.Replies || replies+len(all) != len(s.Messages(channelID)) {
-		t.Errorf("%d messages with %d replies among %d, want %d and %d: nobody replies to nothing",
+		t.Errorf("%d messages with %d replies among %d, want %d and %d, each reply in a thread",
 			len(all), replies, len(s.Messages(channelID)), a.Messages, a.Replies)
 	}
 	return all
@@ -176,7 +176,7 @@ func TestSlackStaysSilent(t *testing.T) {
 	}
 }
 
-// Stopped while incidents are open, the demo says so and leaves nothing.
+// When stopped with open incidents, the demo reports them and leaves no files.
 func TestStoppedWithSlack(t *testing.T) {
 	wantEmptyTempDir(t)
 	o := overload()
@@ -520,7 +520,7 @@ type buttonPresser struct {
 	next    int
 }
 
-// pressStep is a press, once the gate stands in a mode.
+// pressStep is a press when the gate is in a mode.
 type pressStep struct{ mode, action, user string }
 
 var pressSteps = []pressStep{
@@ -556,8 +556,8 @@ func (p *buttonPresser) step(mode string) {
 	}
 }
 
-// Pressed in the channel, the buttons take the gate out and put it back; the demo
-// shows that, says so in the end, and turns those away who may not.
+// The buttons in the channel roll back and restore the gate. The demo shows both,
+// also in its summary, and rejects users without permission.
 func TestButtonsInTheDemo(t *testing.T) {
 	wantEmptyTempDir(t)
 	o := overload()

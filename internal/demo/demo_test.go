@@ -309,8 +309,8 @@ func get(t *testing.T, url string) string {
 	return string(body)
 }
 
-// Both sides do the same work: as long as nothing is refused, they cannot be
-// told apart.
+// Both sides do the same work: as long as nothing is refused, their results
+// are equal.
 func TestBothSidesGetTheSame(t *testing.T) {
 	a, err := newWorkload(DefaultOptions())
 	if err != nil {
@@ -445,7 +445,7 @@ func checkSidesDifferInModeOnly(t *testing.T, d *Demo) {
 			t.Errorf("no %s in the metrics of the side", want)
 		}
 		if info, err := os.Stat(filepath.Join(d.dir, y.mode)); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("data directory of %s: %v, %v; want one of its own, private", y.mode, info, err)
+			t.Errorf("data directory of %s: %v, %v; want a separate private one", y.mode, info, err)
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Package demo compares admission control with its absence: it sends the same
 // arrivals to two copies of headgate in one process, one with the gate and one
-// without, each in front of its own stand-in endpoint.
+// without, each in front of its own stub endpoint.
 //
 // # Terms
 //

@@ -18,7 +18,7 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// indexHeader tells the endpoint which arrival a call belongs to.
+// indexHeader carries the index of the call's arrival to the endpoint.
 const indexHeader = "Demo-Arrival"
 
 // serve serves on a free loopback address. If the server stops unexpectedly, its error

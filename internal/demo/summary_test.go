@@ -278,8 +278,7 @@ func randomTasks(r *rand.Rand, now time.Duration) []task {
 	return until(tasks, now)
 }
 
-// Whatever tasks there are, every one is counted once, and reading, summary and
-// queue tell the same story.
+// Every task is counted once, and reading, summary and queue agree.
 func TestReadingAndSummaryAgree(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 11))
 	p := Plan{SLO: slo, Duration: sec(200), Workers: 4}

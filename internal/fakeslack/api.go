@@ -79,7 +79,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, name, channel
 	s.mu.Unlock()
 	call := Call{Method: name, Channel: channelID, Error: string(f.Kind)}
 	if f.preventsCall() {
-		s.recordCall(call) // before the response, so that whoever gets it finds the call
+		s.recordCall(call) // before the response, so that its receiver finds the call
 		f.respond(w, r)
 		return
 	}
@@ -190,7 +190,7 @@ func (s *Server) authTest(*channel, url.Values) object {
 	}
 }
 
-// serveWebhook accepts a message to an incoming webhook. The response does not tell its ts.
+// serveWebhook accepts a message to an incoming webhook. The response does not contain its ts.
 func (s *Server) serveWebhook(w http.ResponseWriter, r *http.Request) {
 	id, secret := r.PathValue("channel"), r.PathValue("secret")
 	values, err := arguments(r)

@@ -143,7 +143,7 @@ func TestPageCrossOrigin(t *testing.T) {
 		}
 	}
 	if len(app.received()) != 0 {
-		t.Error("the app was told")
+		t.Error("the app received an interaction")
 	}
 }
 
@@ -190,11 +190,11 @@ func TestPressOnOutdatedPage(t *testing.T) {
 	browse(t, srv, "/press", fields(t, ask, "Roll it back"), "same-origin")
 	h := app.received()
 	if len(h) != 1 {
-		t.Fatalf("the app was told %d times", len(h))
+		t.Fatalf("the app received %d interactions, want 1", len(h))
 	}
 	form, _ := url.ParseQuery(h[0].body)
 	if p := form.Get("payload"); !strings.Contains(p, `\"pool\":\"main\"`) || !strings.Contains(p, `"text":"trouble"`) {
-		t.Errorf("the app was told of another version: %s", p)
+		t.Errorf("the app received another version: %s", p)
 	}
 	if _, page := browse(t, srv, "/channel?channel=C1", nil, "same-origin"); !strings.Contains(page, "thanks to <mark>@ada</mark>") {
 		t.Error("a user is not shown by name")

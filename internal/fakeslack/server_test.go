@@ -73,7 +73,7 @@ func TestPostsEditsAndThreads(t *testing.T) {
 		t.Errorf("root: %+v", r)
 	}
 	if p := roots[0].Pings; len(p) != 1 || p[0] != "<!here>" {
-		t.Errorf("pings %q: an edit notifies nobody", p)
+		t.Errorf("pings: got %q, want only that of the post", p)
 	}
 	if replies[0].TS != reply || replies[1].TS != wide || !replies[1].Broadcast {
 		t.Errorf("replies: %+v", replies)
@@ -164,7 +164,7 @@ func TestDeletedRoot(t *testing.T) {
 	}
 	_, _, m, err := c.PostMessageWithResponseContext(t.Context(), "C1", text("reply"), slack.MsgOptionTS(root))
 	if err != nil || m.ThreadTimestamp != "" {
-		t.Errorf("a reply to nothing: thread %q, %v; want a message of its own", m.ThreadTimestamp, err)
+		t.Errorf("a reply to nothing: thread %q, %v; want a message without a thread", m.ThreadTimestamp, err)
 	}
 	if _, _, err := c.DeleteMessageContext(t.Context(), "C1", m.Timestamp); err != nil || len(s.Messages("C1")) != 0 {
 		t.Errorf("deleting: %v, %d left", err, len(s.Messages("C1")))

@@ -139,7 +139,7 @@ func TestSocketReconnects(t *testing.T) {
 		want error
 	}{
 		{"dropped", func(s *fakeslack.Server, _ string) error { s.DropSockets(); return nil }, nil},
-		{"told to refresh", func(s *fakeslack.Server, _ string) error { s.Disconnect("refresh_requested"); return nil }, nil},
+		{"asked to refresh", func(s *fakeslack.Server, _ string) error { s.Disconnect("refresh_requested"); return nil }, nil},
 		{"warned", func(s *fakeslack.Server, _ string) error { s.Disconnect("warning"); return nil }, nil},
 		{"dropped before a press", pressDuring(fakeslack.DropBefore), fakeslack.ErrDropped},
 		{"dropped after a press", pressDuring(fakeslack.DropAfter), fakeslack.ErrDropped},

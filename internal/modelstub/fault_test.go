@@ -262,9 +262,9 @@ func TestCloseBreaksHangingCalls(t *testing.T) {
 	eventually(t, "all have ended", func() bool { return s.Stats().Aborted == 3 && s.Stats().InFlight == 0 })
 }
 
-// TestEveryFaultOnEveryEndpoint checks what holds for all: the client can tell
-// a broken answer from a whole one where the fault lets it, the call is
-// counted once, and the next call finds its slot.
+// TestEveryFaultOnEveryEndpoint checks all combinations: the client detects a broken
+// answer where the fault makes that possible, the call is counted once, and
+// the next call gets its slot.
 func TestEveryFaultOnEveryEndpoint(t *testing.T) {
 	type expected struct {
 		fails bool    // the client sees a failed call or a broken body

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// testServer is a stub on a loopback port with a client of its own.
+// testServer is a stub on a loopback port with its own client.
 type testServer struct {
 	*Stub
 	t      *testing.T

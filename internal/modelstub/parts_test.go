@@ -108,7 +108,7 @@ func TestReadMessagesUserText(t *testing.T) {
 		messages []message
 		want     prompt
 	}{
-		{"nobody", nil, prompt{}},
+		{"no message", nil, prompt{}},
 		{"the user", []message{say("system", "abc"), say("user", "de")}, prompt{bytes: 5, userText: "de"}},
 		{"the assistant", []message{say("user", "de"), say("assistant", "f")}, prompt{bytes: 3}},
 		{"a function", []message{say("user", "de"), {Type: "function_call_output", Output: json.RawMessage(`"xyz"`)}}, prompt{bytes: 5}},

@@ -44,8 +44,8 @@ func (p *responsePlan) endStatus() string {
 	return "completed"
 }
 
-// object is the response at a status; only an ended one has output and usage. What a
-// request sets comes back as it was sent, as the real one does.
+// object is the response at a status; only an ended one has output and usage. It
+// echoes the settings of the request, as the real API does.
 func (p *responsePlan) object(status string) object {
 	r := object{
 		"id": p.id.name("resp_"), "object": "response", "created_at": p.id.created(), "model": p.model, "status": status,

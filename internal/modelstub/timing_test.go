@@ -30,7 +30,7 @@ func TestServiceTimeIsKept(t *testing.T) {
 			t.Errorf("20 s at four times the speed took %v, want 5s", got)
 		}
 		if got := elapsed(func() { s.ok(pathChat, helloRequest, HeaderService, "2s") }); got != 500*time.Millisecond {
-			t.Errorf("a call with a service time of its own took %v, want 500ms", got)
+			t.Errorf("a call with its own service time took %v, want 500ms", got)
 		}
 		if got := elapsed(func() { s.do(http.MethodGet, pathModels, "", nil) }); got != 0 {
 			t.Errorf("the models list took %v, want none", got)

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// exchange sends one call over a connection of its own and returns every byte
-// that comes back.
+// exchange sends one call over a new connection and returns every byte of the
+// response.
 func exchange(t *testing.T, s *testServer, body string, pairs ...string) (string, error) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))

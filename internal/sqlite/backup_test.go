@@ -18,7 +18,7 @@ var backupFuncs = map[string]func(context.Context, *Store, string, string) error
 	"command": func(ctx context.Context, _ *Store, dir, to string) error { return BackupFrom(ctx, dir, to) },
 }
 
-// openBackup opens a backup as a record of its own.
+// openBackup opens a copy of a backup as a separate store.
 func openBackup(t *testing.T, backup string) *Store {
 	t.Helper()
 	dir := t.TempDir()

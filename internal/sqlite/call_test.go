@@ -62,7 +62,7 @@ func TestWithinGrace(t *testing.T) {
 func TestCloseBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore(testOptions(""), nil)
-		s.writeSlot <- struct{}{} // somebody writes, and the disk does not answer
+		s.writeSlot <- struct{}{} // a write is in progress, and the disk does not respond
 		began := time.Now()
 		err := s.Close()
 		if err == nil || time.Since(began) != closeLimit {

@@ -16,7 +16,7 @@ import (
 	"headgate/runbooks/control"
 )
 
-// childModes are the things that the test binary can do as a process of its own.
+// childModes are the operations that the test binary can run as a child process.
 var childModes = map[string]func(args []string) error{
 	"open":      childOpen,
 	"record":    childRecord,
@@ -39,7 +39,7 @@ func awaitStartSignal() {
 }
 
 // childOpen opens the record as soon as the directory is free, records a change
-// of its own pool and closes it again.
+// for its pool and closes it again.
 func childOpen(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()
@@ -83,7 +83,7 @@ func childChange(pool string, i int) control.ModeChange {
 	}
 }
 
-// childExclusive holds the database file so that nobody else can write.
+// childExclusive holds the database file so that no other process can write.
 func childExclusive(args []string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), childTimeout)
 	defer cancel()

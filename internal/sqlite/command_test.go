@@ -14,8 +14,8 @@ import (
 	"headgate/runbooks/control"
 )
 
-// TestLeave: a request that a command leaves comes to the service as it was, is
-// dealt with once, and also waits for the next start.
+// TestLeave: a request that a command leaves reaches the service unchanged, is
+// handled once, and also waits for the next start.
 func TestLeave(t *testing.T) {
 	dir, _ := newRecordDir(t)
 	enforce := admission.Enforce

@@ -46,7 +46,7 @@ func TestCorrupt(t *testing.T) {
 	}
 	for name, content := range map[string][]byte{
 		"random":              noise(make([]byte, 50_000)),
-		"text":                []byte("this is not a database, but it is long enough to be looked at: " + string(make([]byte, 200))),
+		"text":                []byte("this is not a database, but it is longer than its header: " + string(make([]byte, 200))),
 		"cut in the middle":   good[:len(good)/2],
 		"cut inside a page":   good[:len(good)-1000],
 		"cut inside page one": good[:2000],
@@ -109,8 +109,8 @@ func TestPutBack(t *testing.T) {
 	mustRecord(t, s, 0, newModeChange("p", admission.Observe))
 }
 
-// FuzzFile: whatever stands in the file, nothing panics and everything ends; what
-// opens is a record that can be read, or says why not.
+// FuzzFile: with any content of the file, nothing panics and everything ends; what
+// opens is a database that can be read, or returns an error that says why not.
 func FuzzFile(f *testing.F) {
 	_, good := newLargeRecord(f)
 	f.Add(0, []byte{}, len(good))
@@ -145,10 +145,10 @@ func FuzzFile(f *testing.F) {
 		_, requests := s.QueuedRequests(ctx, 0)
 		_, loaded := s.EngineJournal(nil).Load(ctx)
 		_, _, listed := s.Incidents(ctx, IncidentFilter{})
-		_, told := s.IncidentHistory(ctx, "i-1")
+		_, history := s.IncidentHistory(ctx, "i-1")
 		_, pending := s.Outbox().Pending(ctx, 10)
 		saved := s.SaveBatch(ctx, newIncidentBatch("i-2"), planPost)
-		for _, err := range []error{audit, left, standings, requests, loaded, listed, told, pending, saved, s.RecordChanges(ctx, []control.ModeChange{newModeChange("p", admission.Observe)}, 1)} {
+		for _, err := range []error{audit, left, standings, requests, loaded, listed, history, pending, saved, s.RecordChanges(ctx, []control.ModeChange{newModeChange("p", admission.Observe)}, 1)} {
 			if err != nil && !isSentinel(err) {
 				t.Errorf("an error that does not say what to do: %v", err)
 			}

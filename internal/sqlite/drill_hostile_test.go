@@ -209,7 +209,7 @@ func FuzzSeries(f *testing.F) {
 	})
 }
 
-// FuzzRun: whatever a run's body or part says, it is refused, or comes back as it was read.
+// FuzzRun: any body or part of a run is rejected, or is encoded again as it was read.
 func FuzzRun(f *testing.F) {
 	run := withProgress(newManualRun("r-1", "burst"), 0)
 	for _, v := range []any{run, run.Spec, run.UndoResults, run.Messages} {

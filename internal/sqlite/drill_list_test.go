@@ -49,7 +49,7 @@ func matchesQuery(q drill.Query, r drill.Run) bool {
 
 // queries are ways to ask.
 func queries() (out []drill.Query) {
-	for _, of := range []string{"", "burst", "Old name", "Weekly overload", "nobody"} {
+	for _, of := range []string{"", "burst", "Old name", "Weekly overload", "unknown"} {
 		for _, verdicts := range [][]drill.Verdict{nil, {drill.Passed}, {drill.Failed, drill.Missed, drill.Aborted}, {"no such"}} {
 			for _, by := range [][]drill.Trigger{nil, {drill.ByHand}, {drill.BySchedule, drill.ByCatchUp}} {
 				for _, span := range [][2]time.Time{{}, {noon.Add(10 * time.Hour), noon.Add(25 * time.Hour)}, {{}, noon.Add(7 * time.Hour)}} {
@@ -163,7 +163,7 @@ func TestHistory(t *testing.T) {
 		}
 		all = append(all, mustSaveRun(t, s, run.Started, withVerdict(run, drill.Verdicts()[r.IntN(3)])))
 	}
-	for _, q := range []drill.HistoryQuery{{}, {Drill: "burst"}, {Drill: "Weekly overload"}, {Drill: "nobody"}, {Since: noon.AddDate(0, 0, 3), Until: noon.AddDate(0, 0, 9)}} {
+	for _, q := range []drill.HistoryQuery{{}, {Drill: "burst"}, {Drill: "Weekly overload"}, {Drill: "unknown"}, {Since: noon.AddDate(0, 0, 3), Until: noon.AddDate(0, 0, 9)}} {
 		got, err := s.Drills().History(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)

@@ -87,7 +87,7 @@ func validateRun(r drill.Run) error {
 		checkOneOf("its status", r.Status, statuses), checkOneOf("its verdict", r.Verdict, verdicts))
 }
 
-// Parts of a run that have rows of their own, since lists need not read all of them.
+// Parts of a run that are stored in separate rows, since lists do not read all of them.
 const (
 	partSpec      = "spec"
 	partRollbacks = "undo"

@@ -10,8 +10,8 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// TestRunKept: what is recorded of a run comes back, at every step and after a
-// start.
+// TestRunKept: a recorded run is read back unchanged, at every step and after a
+// restart.
 func TestRunKept(t *testing.T) {
 	dir := t.TempDir()
 	s, err := Open(t.Context(), testOptions(dir))
@@ -49,7 +49,7 @@ func TestRunKept(t *testing.T) {
 }
 
 // TestClaimOnce: one run of an occurrence and one at a time, also when claims and
-// ends are repeated because nobody knew whether they had worked.
+// ends are repeated because their results were unknown.
 func TestClaimOnce(t *testing.T) {
 	s := storeKinds["ephemeral"](t)
 	d := s.Drills()
@@ -112,7 +112,7 @@ func TestLease(t *testing.T) {
 	if err := d.Save(t.Context(), noon.Add(2*lease), forged); !errors.Is(err, drill.ErrLockLost) {
 		t.Errorf("under another fence: %v", err)
 	}
-	mustSaveRun(t, s, noon.Add(4*lease), withVerdict(next, drill.Passed)) // late, and nobody else wanted it
+	mustSaveRun(t, s, noon.Add(4*lease), withVerdict(next, drill.Passed)) // late, without another claim
 	if err := d.Save(t.Context(), noon, newManualRun("r-9", "burst")); !errors.Is(err, drill.ErrNoRun) {
 		t.Errorf("a run that was never claimed: %v", err)
 	}

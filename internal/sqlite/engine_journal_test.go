@@ -23,13 +23,13 @@ var _ engine.Journal = EngineJournal{}
 func TestEngineJournal(t *testing.T) {
 	promises := map[string]func(*testing.T, *Store){
 		"empty":                         testLoadEmpty,
-		"a batch comes back whole":      testBatchRoundTrip,
+		"a batch is read back whole":    testBatchRoundTrip,
 		"what is over is not loaded":    testLoad,
 		"a later batch replaces":        testUpsert,
 		"blank states are forgotten":    testBlank,
 		"a repetition does nothing":     testRepeated,
 		"the plan knows what is there":  testPosted,
-		"told from memory, once":        testFromMemory,
+		"sent from memory, once":        testFromMemory,
 		"diverted from memory":          testDivertedFromMemory,
 		"sequences are not given twice": testSequence,
 		"all or nothing":                testBatchAtomic,
@@ -191,9 +191,9 @@ func testPosted(t *testing.T, s *Store) {
 // before the event could be recorded, is planned again under the same key.
 func testFromMemory(t *testing.T, s *Store) {
 	b := newIncidentBatch("i-1")
-	told := planPost(b, alerts.TxView{Posted: func(string) []alerts.Destination { return nil }})
-	told[0].State, told[0].Notification.Unrecorded = alerts.Sent, true
-	saveOutbox(t, s, alerts.Changes{Update: told})
+	planned := planPost(b, alerts.TxView{Posted: func(string) []alerts.Destination { return nil }})
+	planned[0].State, planned[0].Notification.Unrecorded = alerts.Sent, true
+	saveOutbox(t, s, alerts.Changes{Update: planned})
 	b.Events = append(b.Events, fullEvent("i-1", 2))
 	saveBatch(t, s, b, planPost)
 	if got, want := historyKeys(mustLoadIncident(t, s, "i-1")), []string{"1 post page sent", "2 edit page queued"}; !slices.Equal(got, want) {
@@ -211,8 +211,8 @@ func testDivertedFromMemory(t *testing.T, s *Store) {
 	}
 }
 
-// testSequence: an event that was told from memory, and was lost with the process,
-// keeps its number for itself.
+// testSequence: the number of an event that was sent from memory and lost with the
+// process is not used again.
 func testSequence(t *testing.T, s *Store) {
 	saveBatch(t, s, newIncidentBatch("i-1"), planPost)
 	saveOutbox(t, s, alerts.Changes{Update: []alerts.Delivery{newPost("i-1", 4, alerts.ToWarn, alerts.Sent), newPost("i-2", 7, alerts.ToWarn, alerts.Sent)}})
@@ -280,12 +280,12 @@ func testBatchClosed(t *testing.T, s *Store) {
 	_, root := o.Thread(t.Context(), "i-1", alerts.ToPage)
 	_, _, listed := s.Incidents(t.Context(), IncidentFilter{})
 	_, _, silences := s.Silences(t.Context(), SilenceFilter{})
-	_, told := s.IncidentHistory(t.Context(), "i-1")
+	_, history := s.IncidentHistory(t.Context(), "i-1")
 	_, _, slo := s.SLO(t.Context(), "p", noon)
 	_, pruned := s.Prune(t.Context(), noon)
 	for name, err := range map[string]error{
 		"save": j.Save(t.Context(), newIncidentBatch("i-2")), "load": loaded, "pending": pending, "root": root, "outbox": o.Save(t.Context(), alerts.Changes{}),
-		"incidents": listed, "silences": silences, "story": told, "slo": slo, "save slo": s.SaveSLO(t.Context(), nil), "prune": pruned,
+		"incidents": listed, "silences": silences, "history": history, "slo": slo, "save slo": s.SaveSLO(t.Context(), nil), "prune": pruned,
 	} {
 		if !errors.Is(err, ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", name, err)

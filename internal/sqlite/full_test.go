@@ -122,7 +122,7 @@ func TestFullDisk(t *testing.T) {
 	mustRecord(t, s, 0, newLargeChange("p"))
 }
 
-// TestNoRoomToStart: opening on a full disk says so, and makes nothing half.
+// TestNoRoomToStart: opening on a full disk is a clear error, and leaves no partial files.
 func TestNoRoomToStart(t *testing.T) {
 	dir, ok := smallDisk(t)
 	if !ok {

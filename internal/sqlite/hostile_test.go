@@ -141,8 +141,8 @@ func TestManyPools(t *testing.T) {
 	}
 }
 
-// FuzzRows: whatever stands in a row, reading it is an error or gives values that
-// are valid and fit to be shown.
+// FuzzRows: reading a row with any content is an error or gives values that are
+// valid for display.
 func FuzzRows(f *testing.F) {
 	s, err := Ephemeral(f.Context(), testOptions(""))
 	if err != nil {

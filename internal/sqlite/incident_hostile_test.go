@@ -202,7 +202,7 @@ func TestChecks(t *testing.T) {
 	}
 }
 
-// FuzzBody: a body is refused, or it comes back as it was read.
+// FuzzBody: a body is rejected, or it is encoded again as it was read.
 func FuzzBody(f *testing.F) {
 	full, err := encodeBody(alerts.Delivery{Incident: "i-1", Seq: 1, Created: noon, State: alerts.Sent, Notification: alerts.Notification{
 		Incident: fullIncident("i-1"), Event: fullEvent("i-1", 1), Mode: "observe", ModeSince: noon, Ping: true, FallbackReason: "why",
@@ -235,8 +235,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzDelivery: whatever a deliverer or a sender makes of a delivery's texts and
-// numbers, it is refused, or comes back fit to be shown.
+// FuzzDelivery: with any texts and numbers, a delivery is rejected, or it is read
+// back valid for display.
 func FuzzDelivery(f *testing.F) {
 	s, err := Ephemeral(f.Context(), testOptions(""))
 	if err != nil {

@@ -34,7 +34,7 @@ var storeKinds = map[string]func(*testing.T) *Store{
 func TestJournal(t *testing.T) {
 	promises := map[string]func(*testing.T, *Store){
 		"empty":                      testEmpty,
-		"a change comes back":        testRoundTrip,
+		"a change is read back":      testRoundTrip,
 		"the last change stands":     testLastModeLoaded,
 		"a repetition does nothing":  testRepetition,
 		"all or nothing":             testAllOrNothing,

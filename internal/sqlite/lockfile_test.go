@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// TestHolderFile: what stands in a lock file may be anything.
+// TestHolderFile: a lock file may have any content.
 func TestHolderFile(t *testing.T) {
 	good := `{"pid":7,"host":"a","started":"2026-03-01T09:00:00Z","listen":"127.0.0.1:1"}` + "\n"
 	for text, want := range map[string]string{
@@ -81,7 +81,7 @@ func TestLooking(t *testing.T) {
 	<-done
 }
 
-// FuzzHolder: whatever stands in a lock file, the holder's name fits on a line.
+// FuzzHolder: for any content of a lock file, the holder's name fits on a line.
 func FuzzHolder(f *testing.F) {
 	f.Add([]byte(`{"pid":7,"host":"a","started":"2026-03-01T09:00:00Z","listen":"127.0.0.1:1"}` + "\n"))
 	f.Add([]byte(`{"pid":1e3,"host":"` + "\xff\u202e" + `"}` + "\n"))

@@ -22,7 +22,7 @@ import (
 	"headgate/runbooks/control"
 )
 
-// childVar makes the test binary do one thing as a process of its own.
+// childVar makes the test binary run one operation as a child process.
 const childVar = "HEADGATE_SQLITE_TEST_CHILD"
 
 func TestMain(m *testing.M) {

@@ -14,8 +14,8 @@ import (
 	"headgate/runbooks/drill"
 )
 
-// TestOpenAtOnce: processes that find an empty directory at the same moment make
-// one record, and none of them is turned away for good.
+// TestOpenAtOnce: processes that find an empty directory at the same moment create
+// one database, and each of them opens it in the end.
 func TestOpenAtOnce(t *testing.T) {
 	for _, n := range []int{2, 4} {
 		t.Run(strconv.Itoa(n), func(t *testing.T) {

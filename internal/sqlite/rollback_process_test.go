@@ -148,7 +148,7 @@ func childRollback(args []string) error {
 type rollbackTrace struct{ changed, annotated, audited int }
 
 func (f rollbackTrace) String() string {
-	return fmt.Sprintf("done %d, told %d, noted %d", f.changed, f.annotated, f.audited)
+	return fmt.Sprintf("done %d, announced %d, audited %d", f.changed, f.annotated, f.audited)
 }
 
 func readRollbackTrace(t *testing.T, s *Store) (f rollbackTrace) {
@@ -173,10 +173,9 @@ func readRollbackTrace(t *testing.T, s *Store) (f rollbackTrace) {
 	return f
 }
 
-// TestKillDuringAutoRollback kills -9 a process at every use that a flip makes of the
-// disk, before and after. What is left is a pool that was rolled back, or one that
-// was not, and never one that was told of and was not; the next process makes up
-// for what is missing, once.
+// TestKillDuringAutoRollback kills -9 a process before and after every disk access of
+// an automatic rollback. The pool is then rolled back or not; a rollback that is
+// announced is recorded. The next process completes the missing steps, once.
 func TestKillDuringAutoRollback(t *testing.T) {
 	for n := range 12 { // the first start and a flip: change, guard, change, entry, remark, guard
 		t.Run(strconv.Itoa(n), func(t *testing.T) {

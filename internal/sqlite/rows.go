@@ -499,8 +499,8 @@ func boundsOfType(t reflect.Type) []fieldBounds {
 	return all
 }
 
-// bound cleans the texts of a value and of all in it. What else is out of bounds, and texts
-// that are too long, it mends, or with strict refuses by returning false.
+// bound cleans the texts of a value and of all in it. It corrects texts that are too long and other
+// values out of bounds; with strict it rejects them by returning false.
 func bound(v reflect.Value, most int, strict bool) bool {
 	ok := true
 	switch v.Kind() {

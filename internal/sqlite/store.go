@@ -231,7 +231,7 @@ func (s *Store) release() (err error) {
 	return nil
 }
 
-// wrapErr is the package function of that name, and tells a full disk from a broken one.
+// wrapErr calls the package's wrapErr, and distinguishes a full disk from a broken one.
 func (s *Store) wrapErr(doing string, err error) error {
 	err = wrapErr(doing, err)
 	if errors.Is(err, ErrDisk) && s.path != "" && diskFull(filepath.Dir(s.path)) {

@@ -24,7 +24,7 @@ type NodeDecoder interface {
 	DecodeNode(d *Decoder, n *yaml.Node, path string)
 }
 
-// Defaulter is an element of a list that has defaults of its own.
+// Defaulter is an element of a list that has its own defaults.
 type Defaulter interface{ SetDefaults() }
 
 // Setting is a field of a struct as its type declares it: its key, from the tag yaml, and its limits.

@@ -3,5 +3,5 @@
 // matters now waits for a disk. The queue is bounded; what does not fit is counted and reported.
 //
 // A queue holds one value of type B, a batch, into which additions are merged. For a plain list of items use [List],
-// for items of which only the latest for each key counts [Latest]; a type with rules of its own brings its own Merge.
+// for items of which only the latest for each key counts [Latest]; a type with other rules has its own Merge.
 package writebehind

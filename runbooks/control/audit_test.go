@@ -65,8 +65,8 @@ func interactionEntry(action string) control.AuditEntry {
 	return control.AuditEntry{Kind: control.KindInteraction, Action: action, Result: control.Done, Actor: "slack:U1", Via: control.ViaSlack}
 }
 
-// TestAuditLogRetriesInOrder: nobody waits for the disk, and once it is back the
-// entries are there, in order, each with what its giver left out.
+// TestAuditLogRetriesInOrder: callers do not wait for the disk. When it works again
+// the entries are written in order, with defaults filled in.
 func TestAuditLogRetriesInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeAuditStore{broken: errDiskFull}
@@ -109,8 +109,8 @@ func TestAuditLogRejectsInvalidEntries(t *testing.T) {
 	})
 }
 
-// TestAuditLogIsBounded: with a disk that never comes back memory has an end, and
-// what came first is kept.
+// TestAuditLogIsBounded: with a disk that fails for good, memory is bounded and the
+// earliest entries are kept.
 func TestAuditLogIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeAuditStore{broken: errDiskFull}

@@ -41,8 +41,8 @@ func TestRollbackAndRestore(t *testing.T) {
 	})
 }
 
-// TestRestoreReturnsToTheModeBefore: also when somebody rolls back twice, and
-// step by step from pass-through over observe to enforce.
+// TestRestoreReturnsToTheModeBefore: also after two rollbacks, and step by
+// step from pass-through through observe to enforce.
 func TestRestoreReturnsToTheModeBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newControllerFixture(t, newFakeJournal(), "a")
@@ -274,7 +274,7 @@ func TestInvalidQueuedRequestsAreSkipped(t *testing.T) {
 		b := newFakeJournal()
 		s := newControllerFixture(t, b, "a")
 		b.queue(7, control.ModeRequest{})
-		b.queue(8, control.ModeRequest{Action: control.Rollback, Pool: "nobody"})
+		b.queue(8, control.ModeRequest{Action: control.Rollback, Pool: "unknown"})
 		b.queue(9, rollback)
 		time.Sleep(2 * time.Second)
 		synctest.Wait()

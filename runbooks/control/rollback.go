@@ -560,7 +560,7 @@ func (a *AutoRollback) hoursInMode(now time.Time, v poolView) int {
 }
 
 // save records the states that have changed. A rollback is not saved before its change is recorded: after a restart the
-// state would tell of a rollback that is forgotten.
+// state would name a rollback that was not recorded.
 func (a *AutoRollback) save(ctx context.Context) {
 	now := a.c.Clock()
 	if now.Before(a.saveRetryAt) {

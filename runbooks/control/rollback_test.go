@@ -37,9 +37,9 @@ func TestAutoRollback(t *testing.T) {
 			t.Errorf("why %q", why)
 		}
 		h.store.wantActions(t, "a first enforce>enforce", "a rollback enforce>passthrough")
-		told := h.store.announcements(engine.EventMode)
-		if len(told) != 1 || told[0].By != "engine" || !strings.Contains(told[0].Text, "false_refusal") || !strings.Contains(told[0].Text, "headgate restore --pool a") {
-			t.Errorf("told %+v", told)
+		announced := h.store.announcements(engine.EventMode)
+		if len(announced) != 1 || announced[0].By != "engine" || !strings.Contains(announced[0].Text, "false_refusal") || !strings.Contains(announced[0].Text, "headgate restore --pool a") {
+			t.Errorf("announced %+v", announced)
 		}
 		if n := h.store.countResults(control.Done, "false_refusal"); n != 1 {
 			t.Fatalf("%d entries of the rollback", n)
@@ -58,7 +58,7 @@ func TestAutoRollback(t *testing.T) {
 		}
 		advance(5 * time.Minute)
 		if len(h.store.announcements(engine.EventMode)) != 1 || len(h.store.auditEntries()) != 1 {
-			t.Errorf("told or noted again: %v", h.store.auditEntries())
+			t.Errorf("announced or audited again: %v", h.store.auditEntries())
 		}
 	})
 }
@@ -163,15 +163,15 @@ func TestCooldownAndMaximum(t *testing.T) {
 		if why := h.rollback.Status("a").Reason; !strings.Contains(why, "used up") {
 			t.Errorf("why %q", why)
 		}
-		told := h.store.announcements(engine.EventNote)
-		if h.mode() != admission.Enforce || len(told) != 1 || told[0].Incident != "i-4" || !strings.Contains(told[0].Text, "3 of 3") {
-			t.Errorf("in %s, told %+v", h.mode(), told)
+		announced := h.store.announcements(engine.EventNote)
+		if h.mode() != admission.Enforce || len(announced) != 1 || announced[0].Incident != "i-4" || !strings.Contains(announced[0].Text, "3 of 3") {
+			t.Errorf("in %s, announced %+v", h.mode(), announced)
 		}
 		h.stop()
 		again := startRollbackFixture(t, h.store, h.engine, c, admission.Enforce)
 		advance(2 * time.Minute)
 		if again.mode() != admission.Enforce || len(h.store.announcements(engine.EventNote)) != 1 || h.store.countResults(control.Withheld, "3 of 3") != 1 {
-			t.Errorf("after a restart: in %s, told %+v", again.mode(), h.store.announcements(engine.EventNote))
+			t.Errorf("after a restart: in %s, announced %+v", again.mode(), h.store.announcements(engine.EventNote))
 		}
 		again.stop()
 		advance(24 * time.Hour) // no process ticks meanwhile, which would take long
@@ -215,7 +215,7 @@ func TestFullDisk(t *testing.T) {
 		h.engine.openPage("i-1", 3)
 		advance(3 * time.Second)
 		if h.mode() != admission.PassThrough || len(h.store.announcements(engine.EventMode)) != 0 || len(h.store.auditEntries()) != 0 {
-			t.Fatalf("in %s, told %v, noted %v", h.mode(), h.store.announcements(engine.EventMode), h.store.auditEntries())
+			t.Fatalf("in %s, announced %v, audited %v", h.mode(), h.store.announcements(engine.EventMode), h.store.auditEntries())
 		}
 		advance(time.Minute)
 		if w := h.store.warnings(); len(w) != 1 || w[0].To != admission.PassThrough || w[0].Pool != "a" {
@@ -224,7 +224,7 @@ func TestFullDisk(t *testing.T) {
 		h.store.setFull(false)
 		advance(15 * time.Second)
 		if len(h.store.announcements(engine.EventMode)) != 1 || len(h.store.auditEntries()) != 1 || h.store.rollbackState("a").Phase != control.RolledBack {
-			t.Errorf("told %v, noted %v, guard %v", h.store.announcements(engine.EventMode), h.store.auditEntries(), h.store.rollbackState("a"))
+			t.Errorf("announced %v, audited %v, guard %v", h.store.announcements(engine.EventMode), h.store.auditEntries(), h.store.rollbackState("a"))
 		}
 	})
 }
@@ -260,8 +260,8 @@ func TestDailyLimitIsAnnounced(t *testing.T) {
 		advance(time.Minute)
 		h.store.setFull(false)
 		advance(time.Minute)
-		if told := h.store.announcements(engine.EventNote); len(told) != 1 || !strings.Contains(told[0].Text, "0 of 0") {
-			t.Errorf("told %+v", told)
+		if announced := h.store.announcements(engine.EventNote); len(announced) != 1 || !strings.Contains(announced[0].Text, "0 of 0") {
+			t.Errorf("announced %+v", announced)
 		}
 	})
 }
@@ -372,7 +372,7 @@ func testKill(t *testing.T, n int, after, still bool) {
 	d.dead = true
 	h.stop()
 	done := d.standings["a"].Mode == admission.PassThrough
-	if told := d.announcements(engine.EventMode); !done && (len(told) > 0 || d.countResults(control.Done, "") > 0) {
+	if announced := d.announcements(engine.EventMode); !done && (len(announced) > 0 || d.countResults(control.Done, "") > 0) {
 		t.Fatalf("announced and lost: %v", d.log)
 	}
 	d.dead, d.usesLeft = false, -1
@@ -394,7 +394,7 @@ func testKill(t *testing.T, n int, after, still bool) {
 		t.Errorf("the trouble goes on, and nothing was done: %v", d.log)
 	}
 	if len(d.announcements(engine.EventMode)) != want || d.countResults(control.Done, "") != want {
-		t.Errorf("done %v: told %d times, noted %d times: %v", done, len(d.announcements(engine.EventMode)), d.countResults(control.Done, ""), d.log)
+		t.Errorf("done %v: announced %d times, audited %d times: %v", done, len(d.announcements(engine.EventMode)), d.countResults(control.Done, ""), d.log)
 	}
 	if g := d.guards["a"]; done && (g.Phase != control.RolledBack || len(g.Rollbacks) != 1) {
 		t.Errorf("the state is %+v", g)

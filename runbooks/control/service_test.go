@@ -253,8 +253,8 @@ func TestEachAction(t *testing.T) {
 	}
 }
 
-// TestPauseEnds: by resume, and by itself; meanwhile nobody gets a permit, and
-// those who come wait.
+// TestPauseEnds: a pause ends by resume or when its time is over; until then no
+// permit is granted and requests wait.
 func TestPauseEnds(t *testing.T) {
 	withService(t, func(t *testing.T, o *serviceFixture) {
 		gate := o.gates["a"]
@@ -319,8 +319,8 @@ func TestPauseOutlivesRestart(t *testing.T) {
 	})
 }
 
-// TestPauseNeedsNoDisk: it is applied at once, its giver is told that it is not
-// recorded, and it is once that is possible.
+// TestPauseNeedsNoDisk: a pause is applied at once, its response says that it is
+// not recorded, and it is recorded when the disk works again.
 func TestPauseNeedsNoDisk(t *testing.T) {
 	withService(t, func(t *testing.T, o *serviceFixture) {
 		o.pauseStore.setError(errDiskFull)
@@ -411,7 +411,7 @@ func TestSecondAck(t *testing.T) {
 	})
 }
 
-// TestSlackActionsAreNotAuditedTwice: every interaction has an entry of its own.
+// TestSlackActionsAreNotAuditedTwice: every interaction has its own entry.
 func TestSlackActionsAreNotAuditedTwice(t *testing.T) {
 	withService(t, func(t *testing.T, o *serviceFixture) {
 		r, err := o.Pause(t.Context(), press, control.PauseOptions{})

@@ -212,7 +212,7 @@ func dryThenReal(t *testing.T, start, ask, drop string) {
 		t.Errorf("planned %+v, done %+v", planned, done)
 	}
 	ignore := cmpopts.IgnoreFields(control.ModeChange{}, "ID", "Writer")
-	drain := cmpopts.IgnoreFields(control.PoolChange{}, "DrainS") // shorter once some were turned away
+	drain := cmpopts.IgnoreFields(control.PoolChange{}, "DrainS") // shorter after some were rejected
 	if diff := cmp.Diff(planned.Changes, done.Changes, ignore, drain); diff != "" {
 		t.Errorf("planned, but not done (-planned +done):\n%s", diff)
 	}

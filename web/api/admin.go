@@ -20,7 +20,7 @@ import (
 	"headgate/web/auth"
 )
 
-// AdminConfig is what the admin API is made of. All of it is required, but where it says so.
+// AdminConfig has the parts of the admin API. All fields are required unless marked as optional.
 type AdminConfig struct {
 	Token     string // see auth.CheckToken
 	Control   *control.Service

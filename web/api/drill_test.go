@@ -118,7 +118,7 @@ func TestStartDrill(t *testing.T) {
 	if p.Type != api.TypeDrillBusy || p.Run != *reply.Run || !strings.Contains(p.Detail, "Drill Burst is running since") {
 		t.Errorf("%+v", p)
 	}
-	if p := r.problem(r.post("/api/v1/drills/nobody/run", `{}`), 404); p.Type != api.TypeUnknownDrill || !cmp.Equal(p.Drills, []string{"burst", "live", "odd"}) {
+	if p := r.problem(r.post("/api/v1/drills/unknown/run", `{}`), 404); p.Type != api.TypeUnknownDrill || !cmp.Equal(p.Drills, []string{"burst", "live", "odd"}) {
 		t.Errorf("%+v", p)
 	}
 	if p := r.problem(r.post("/api/v1/drills/live/run", `{}`), 409); p.Type != api.TypeDrillRefused || p.Detail != "allow_live is not set." {
@@ -370,7 +370,7 @@ func TestSpecVersion(t *testing.T) {
 	}
 }
 
-// TestNoDrills: a headgate without drills says so.
+// TestNoDrills: a headgate without drills reports it.
 func TestNoDrills(t *testing.T) {
 	r := newFixture(t)
 	for _, path := range []string{"drills", "runs", "runs/x", "runs.csv"} {

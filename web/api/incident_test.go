@@ -240,7 +240,7 @@ func TestStatusShowsOpenIncidents(t *testing.T) {
 	})
 }
 
-// TestMonitoringDisabled: a headgate without rules says so, and the rest of it works.
+// TestMonitoringDisabled: a headgate without rules reports it, and the rest of the API works.
 func TestMonitoringDisabled(t *testing.T) {
 	r := newFixture(t)
 	for _, c := range []testRequest{
@@ -383,8 +383,8 @@ func TestAckRefuses(t *testing.T) {
 	})
 }
 
-// TestStoppedEngine: what does not run takes no orders, and says so; what stood is
-// still shown.
+// TestStoppedEngine: a stopped engine rejects commands with a reason; its last state
+// is still shown.
 func TestStoppedEngine(t *testing.T) {
 	withEngine(t, func(t *testing.T, r *engineFixture) {
 		id := r.openIncident("queue_age", "a", 30).ID

@@ -308,7 +308,7 @@ func (a *Admin) Incident(ctx context.Context, id string) (IncidentReport, error)
 	return report, nil
 }
 
-// keepNewest cuts a list that is too long, and says so. It never returns nil.
+// keepNewest cuts a list that is too long, and sets truncated. It never returns nil.
 func keepNewest[T any](all []T, truncated *bool) []T {
 	if over := len(all) - MaxTimeline; over > 0 {
 		*truncated = true

@@ -303,8 +303,8 @@ func (d *svgWriter) bands() {
 	}
 }
 
-// changeLabel labels a change, as far as there is room, and returns where there is room
-// for the next one. What is not labelled stands in the description.
+// changeLabel labels a change if there is room, and returns where the next label has
+// room. The description has the changes that are not labelled.
 func (d *svgWriter) changeLabel(x float64, label string, free float64) float64 {
 	const letter, gap = 5.6, 3
 	width := letter * float64(len([]rune(label)))

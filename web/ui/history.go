@@ -111,7 +111,7 @@ func drillChoices(known []api.DrillSummary, chosen string) (all []choice) {
 	return all
 }
 
-// historyFilter says which runs are shown, as it stands in the address.
+// historyFilter selects the runs to show. It is the query of the URL.
 type historyFilter struct {
 	Drill, Verdict, Trigger string
 	Since, Until            string // days of UTC, both included; Since may also be a span such as 30d

@@ -87,11 +87,11 @@ func assertNothingInline(a response) {
 			return
 		}
 		if n.Data == "style" || n.Data == "script" && (attr(n, "src") == "" || n.FirstChild != nil) {
-			a.Errorf("a %s stands in the page", n.Data)
+			a.Errorf("unexpected <%s> in the page", n.Data)
 		}
 		for _, at := range n.Attr {
 			if at.Key == "style" || strings.HasPrefix(at.Key, "on") {
-				a.Errorf("<%s %s> stands in the page", n.Data, at.Key)
+				a.Errorf("unexpected <%s %s> in the page", n.Data, at.Key)
 			}
 			if slices.Contains([]string{"src", "href", "action"}, at.Key) && !strings.HasPrefix(at.Val, "/") && !strings.HasPrefix(at.Val, "?") && !strings.HasPrefix(at.Val, "#") {
 				a.Errorf("<%s> leads elsewhere: %q", n.Data, at.Val)

@@ -36,7 +36,7 @@ func parseTemplates() map[string]*template.Template {
 	return all
 }
 
-// page is what the frame needs to know, and what stands in it.
+// page is the data of the frame, and its content.
 type page struct {
 	Title   string
 	NavPath string // the part of the navigation that this is in
@@ -298,7 +298,7 @@ func signOfClass(class string) string {
 	return cmp.Or(map[string]string{"ok": "✓", "warn": "△", "bad": "▲"}[class], "·")
 }
 
-// shortID is the beginning of an ID, enough to tell it from others.
+// shortID is the beginning of an ID, enough to distinguish it from others.
 func shortID(id string) string {
 	if len(id) > 13 {
 		return id[:13]

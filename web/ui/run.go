@@ -210,7 +210,7 @@ type runRow struct {
 // runRowOf shortens what was written by people, and leaves out what would be said twice.
 func runRowOf(r drill.Run) runRow {
 	if r.Verdict == drill.Passed {
-		r.Reason = "" // it only says so once more
+		r.Reason = "" // it repeats the verdict
 	}
 	r.Name, r.Actor = format.Truncate(r.Name, shownName), format.Truncate(r.Actor, shownName)
 	row := runRow{Run: r, Label: runLabelOf(r), Trigger: triggerName(string(r.Trigger)), Why: format.Truncate(r.Reason, shownReason)}

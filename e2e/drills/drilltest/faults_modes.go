@@ -5,10 +5,10 @@ import "headgate/e2e/mutation"
 // modeFaults are in rollback and restore.
 func modeFaults() []Fault {
 	return []Fault{
-		{"a rollback that only says so", "rollback", "did not stop refusals|says that it is in mode enforce",
+		{"a rollback that is only reported", "rollback", "did not stop refusals|says that it is in mode enforce",
 			edits(setMode.Start().Code(
 				`if m == PassThrough && mutated() { return Enforce }`))},
-		{"a restore that only says so", "rollback", "nothing was refused after the restore", edits(setMode.Start().Code(
+		{"a restore that is only reported", "rollback", "nothing was refused after the restore", edits(setMode.Start().Code(
 			`if m == Enforce && g.bypassing.Load() && mutated() { return PassThrough }`))},
 		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce",
 			edits(applyMode.Before(mutation.Call("SetMode")).Code(
