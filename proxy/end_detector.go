@@ -6,8 +6,10 @@ import (
 	"compress/zlib"
 	"errors"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
+	"sync/atomic"
 
 	"github.com/andybalholm/brotli"
 	"github.com/klauspost/compress/zstd"
@@ -18,26 +20,31 @@ import (
 // its proper end. It never changes a byte. It is not for concurrent use.
 type endDetector interface {
 	io.Writer             // never fails
-	complete() bool       // the end has been seen
+	complete() bool       // if the answer ended now, that would be its proper end
+	whole() bool          // an end has been seen: nothing that matters can follow
+	terminated() bool     // a terminal event has been seen: the upstream should close
 	upstreamFailed() bool // the answer itself reports that the upstream failed
 }
 
 // answerDetector is an endDetector, with a decoder before it if the answer is
-// compressed. Only observe and terminated may be called before the answer's end.
+// compressed. The decoder lags behind: until the end of the answer, whole and
+// terminated may be late for a compressed one.
 type answerDetector struct {
-	endDetector
+	plain           endDetector
 	pipe            *io.PipeWriter // to the decoder; nil for an uncompressed answer
 	decoded         chan struct{}  // closed when the decoder has returned
 	unknownEncoding bool           // valid once decoded is closed
+	// What plain has detected, written by the decoder.
+	seenWhole, seenTerminated atomic.Bool
 }
 
-// newDetector chooses how to detect the end of the task's answer. The detector is a
+// detectEnd chooses how to detect the end of the task's answer. The detector is a
 // part of the task, which saves an allocation.
-func (t *task) newDetector(res *http.Response, streams bool) *answerDetector {
+func (t *task) detectEnd(res *http.Response) *answerDetector {
 	d := &t.end
-	*d = answerDetector{endDetector: t.newPlainDetector(res, streams)}
+	d.plain = t.newDetector(res)
 	encoding := res.Header.Get("Content-Encoding")
-	if _, opaque := d.endDetector.(opaqueEnd); opaque || isIdentity(encoding) {
+	if _, opaque := d.plain.(opaqueEnd); opaque || isIdentity(encoding) {
 		return d
 	}
 	r, pipe := io.Pipe()
@@ -46,7 +53,7 @@ func (t *task) newDetector(res *http.Response, streams bool) *answerDetector {
 		defer close(d.decoded)
 		dec, err := newDecoder(encoding, r)
 		if err == nil {
-			_, err = io.Copy(d.endDetector, dec)
+			_, err = io.Copy(decodedWriter{d}, dec)
 			_ = dec.Close()
 		}
 		d.unknownEncoding = errors.Is(err, errUnknownEncoding)
@@ -55,49 +62,69 @@ func (t *task) newDetector(res *http.Response, streams bool) *answerDetector {
 	return d
 }
 
-func (t *task) newPlainDetector(res *http.Response, streams bool) endDetector {
-	switch {
-	case res.StatusCode >= 300 || res.ContentLength == 0:
-		return opaqueEnd{}
-	case streams && t.proto != protocolOther:
-		return &sseEnd{protocol: t.proto}
-	case !streams && isJSON(res.Header.Get("Content-Type")):
-		return &jsonEnd{}
-	default:
+func (t *task) newDetector(res *http.Response) endDetector {
+	if res.StatusCode >= 300 || res.ContentLength == 0 {
 		return opaqueEnd{}
 	}
+	contentType := res.Header.Get("Content-Type")
+	switch mediaType, _, _ := mime.ParseMediaType(contentType); {
+	case t.proto == protocolOllama && (mediaType == "application/x-ndjson" || isJSON(contentType)),
+		t.proto != protocolOther && mediaType == "text/event-stream":
+		return &streamEnd{protocol: t.proto}
+	case isJSON(contentType):
+		return &jsonEnd{}
+	case t.proto == protocolOther:
+		return opaqueEnd{}
+	case mediaType == "" || mediaType == "text/plain" || mediaType == "application/octet-stream":
+		return &sniffedEnd{protocol: t.proto, streams: t.info.stream}
+	}
+	return opaqueEnd{}
 }
 
 // observe passes the next bytes to the detector.
 func (d *answerDetector) observe(p []byte) {
 	if d.pipe == nil {
-		_, _ = d.endDetector.Write(p) // never fails
+		_, _ = d.plain.Write(p) // never fails
 		return
 	}
 	_, _ = d.pipe.Write(p) // fails only if the decoder has failed, which complete detects
 }
 
-// terminated reports whether the upstream has sent everything, so that the proxy need
-// not wait for it to close. For a compressed answer only closeAndTerminated knows:
-// the decoder lags behind.
-func (d *answerDetector) terminated() bool { return d.pipe == nil && d.terminalEvent() }
+// decodedWriter passes decoded bytes to the detector.
+type decodedWriter struct{ d *answerDetector }
 
-// closeAndTerminated is terminated for an answer whose bytes have all been observed.
-func (d *answerDetector) closeAndTerminated() bool {
-	d.close()
-	return d.terminalEvent()
+func (w decodedWriter) Write(p []byte) (int, error) {
+	n, err := w.d.plain.Write(p)
+	w.d.seenWhole.Store(w.d.plain.whole())
+	w.d.seenTerminated.Store(w.d.plain.terminated())
+	return n, err
 }
 
-func (d *answerDetector) terminalEvent() bool {
-	s, ok := d.endDetector.(*sseEnd)
-	return ok && s.done
+func (d *answerDetector) whole() bool {
+	if d.pipe == nil {
+		return d.plain.whole()
+	}
+	return d.seenWhole.Load()
+}
+
+func (d *answerDetector) terminated() bool {
+	if d.pipe == nil {
+		return d.plain.terminated()
+	}
+	return d.seenTerminated.Load()
 }
 
 // complete reports whether all observed bytes are a complete answer. An unknown
 // encoding cannot be checked and counts as complete.
 func (d *answerDetector) complete() bool {
 	d.close()
-	return d.unknownEncoding || d.endDetector.complete()
+	return d.unknownEncoding || d.plain.complete()
+}
+
+// upstreamFailed is for the end of the answer.
+func (d *answerDetector) upstreamFailed() bool {
+	d.close()
+	return d.plain.upstreamFailed()
 }
 
 // close waits for the decoder, if there is one.
@@ -145,6 +172,8 @@ type opaqueEnd struct{}
 
 func (opaqueEnd) Write(p []byte) (int, error) { return len(p), nil }
 func (opaqueEnd) complete() bool              { return true }
+func (opaqueEnd) whole() bool                 { return false }
+func (opaqueEnd) terminated() bool            { return false }
 func (opaqueEnd) upstreamFailed() bool        { return false }
 
 // jsonEnd detects whether the one JSON value of a body has been closed. It balances
@@ -193,47 +222,105 @@ func (j *jsonEnd) step(c byte) {
 	}
 }
 
-func (j *jsonEnd) complete() bool       { return j.started && !j.inString && (j.scalar || j.depth <= 0) }
+func (j *jsonEnd) complete() bool       { return j.whole() || j.started && j.scalar && !j.inString }
+func (j *jsonEnd) whole() bool          { return j.started && !j.scalar && !j.inString && j.depth <= 0 }
+func (j *jsonEnd) terminated() bool     { return false }
 func (j *jsonEnd) upstreamFailed() bool { return false }
+
+// sniffedEnd is for the answer of an endpoint whose protocol is known when its
+// Content-Type does not say what it is: the first byte decides.
+type sniffedEnd struct {
+	protocol protocol
+	streams  bool        // the request asked for a stream
+	found    endDetector // nil before the first byte
+}
+
+func (s *sniffedEnd) Write(p []byte) (int, error) {
+	n := len(p)
+	if s.found == nil {
+		if p = bytes.TrimLeft(p, " \t\r\n"); len(p) == 0 {
+			return n, nil
+		}
+		object := p[0] == '{' || p[0] == '['
+		switch {
+		case object && s.protocol != protocolOllama:
+			s.found = &jsonEnd{}
+		case object || s.streams && s.protocol != protocolOllama && s.protocol != protocolJSON:
+			s.found = &streamEnd{protocol: s.protocol}
+		default:
+			s.found = opaqueEnd{}
+		}
+	}
+	_, _ = s.found.Write(p) // never fails
+	return n, nil
+}
+
+func (s *sniffedEnd) complete() bool       { return s.found != nil && s.found.complete() }
+func (s *sniffedEnd) whole() bool          { return s.found != nil && s.found.whole() }
+func (s *sniffedEnd) terminated() bool     { return s.found != nil && s.found.terminated() }
+func (s *sniffedEnd) upstreamFailed() bool { return s.found != nil && s.found.upstreamFailed() }
 
 // protocol is the form of an endpoint's answers.
 type protocol uint8
 
 const (
-	protocolOther     protocol = iota // unknown
-	protocolChoices                   // chat completions and completions: choices, [DONE]
-	protocolResponses                 // responses: typed events
-	protocolJSON                      // one JSON body
+	protocolOther   protocol = iota // unknown
+	protocolChoices                 // chat completions and completions: SSE with choices, [DONE]
+	protocolTyped                   // responses and Anthropic's messages: SSE with typed events
+	protocolOllama                  // one JSON object a line, the last one with done
+	protocolJSON                    // one JSON body
 )
 
-// maxLineBytes is how much of one line of a stream is inspected. Longer lines are
-// relayed all the same.
-const maxLineBytes = 1 << 20
+// maxEventBytes is how much of one line or event of a stream is inspected. Longer ones
+// are relayed all the same.
+const maxEventBytes = 1 << 20
 
-// sseEnd detects the terminal event of an SSE stream (WHATWG HTML, 9.2). Lines may
-// end in CR, LF or both and may be split anywhere between writes.
-type sseEnd struct {
-	protocol    protocol
-	partial     []byte // of a line that has not ended yet
-	lineTooLong bool
-	done        bool
-	failureSeen bool
-	open        uint64 // choices seen, by index
-	finished    uint64 // choices with a finish_reason, by index
+// streamEnd detects the end of a stream: the terminal event of an SSE stream (WHATWG
+// HTML, 9.2) or the last object of NDJSON. Lines may end in CR, LF or both, and may be
+// split anywhere between writes. An SSE event counts once its blank line has come,
+// since clients do not see it before.
+type streamEnd struct {
+	protocol protocol
+	partial  []byte // of a line that has not ended yet
+	afterCR  bool   // a LF that comes next belongs to the same line end
+	event    []byte // the name of the event being read
+	data     []byte // of that event, or of a line of NDJSON
+	tooLong  bool   // some of the line or event was not kept
+
+	done     bool   // a terminal event has been seen
+	failed   bool   // the upstream reported an error, and nothing but an end came after it
+	open     uint64 // choices seen, by index
+	finished uint64 // choices with a finish_reason, by index
 }
 
-func (s *sseEnd) complete() bool {
-	return s.done || s.finished != 0 && s.open&^s.finished == 0
+// complete is whole, or the last line of NDJSON needs only its line end.
+func (s *streamEnd) complete() bool {
+	if s.protocol != protocolOllama || s.tooLong || !validJSON(s.partial) {
+		return s.whole()
+	}
+	last := *s
+	last.inspect("", s.partial)
+	return last.whole()
 }
 
-func (s *sseEnd) upstreamFailed() bool { return s.failureSeen }
+func (s *streamEnd) whole() bool {
+	return s.done || s.failed || s.finished != 0 && s.open&^s.finished == 0
+}
 
-func (s *sseEnd) Write(p []byte) (int, error) {
+func (s *streamEnd) terminated() bool     { return s.done }
+func (s *streamEnd) upstreamFailed() bool { return s.failed }
+
+func (s *streamEnd) Write(p []byte) (int, error) {
 	n := len(p)
 	for len(p) > 0 {
+		if s.afterCR && p[0] == '\n' {
+			s.afterCR, p = false, p[1:]
+			continue
+		}
 		end := lineEnd(p)
+		s.afterCR = end >= 0 && p[end] == '\r'
 		if end < 0 {
-			s.bufferPartial(p)
+			s.partial = s.appendBounded(s.partial, p)
 			break
 		}
 		s.endLine(p[:end])
@@ -254,88 +341,114 @@ func lineEnd(p []byte) int {
 	return lf
 }
 
-func (s *sseEnd) bufferPartial(p []byte) {
-	if len(s.partial)+len(p) > maxLineBytes {
-		s.lineTooLong = true
-		p = p[:max(maxLineBytes-len(s.partial), 0)]
+func (s *streamEnd) appendBounded(to, p []byte) []byte {
+	if len(to)+len(p) > maxEventBytes {
+		s.tooLong = true
+		p = p[:max(maxEventBytes-len(to), 0)]
 	}
-	s.partial = append(s.partial, p...)
+	return append(to, p...)
 }
 
-func (s *sseEnd) endLine(rest []byte) {
-	line := rest
+func (s *streamEnd) endLine(line []byte) {
 	if len(s.partial) > 0 {
-		s.bufferPartial(rest)
+		s.partial = s.appendBounded(s.partial, line)
 		line = s.partial
 	}
-	s.inspectLine(line)
-	s.partial, s.lineTooLong = s.partial[:0], false
-	if cap(s.partial) > initialBuffer {
-		s.partial = nil
+	if s.protocol == protocolOllama {
+		s.inspect("", line)
+		s.tooLong = false
+	} else {
+		s.inspectLine(line)
+	}
+	s.partial = reuse(s.partial)
+}
+
+// reuse empties a buffer, and frees it if it is large.
+func reuse(p []byte) []byte {
+	if cap(p) > initialBuffer {
+		return nil
+	}
+	return p[:0]
+}
+
+// inspectLine reads one line of an SSE stream.
+func (s *streamEnd) inspectLine(line []byte) {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch {
+	case len(line) == 0:
+		if len(s.data) > 0 {
+			s.inspect(string(s.event), s.data)
+		}
+		s.event, s.data, s.tooLong = s.event[:0], reuse(s.data), false
+	case string(name) == "event":
+		s.event = append(s.event[:0], value[:min(len(value), maxEventName)]...)
+	case string(name) == "data" && len(s.data) == 0 && string(bytes.TrimSpace(value)) == "[DONE]":
+		s.done = true // some upstreams omit the blank line after it
+	case string(name) == "data":
+		if len(s.data) > 0 {
+			value = append([]byte("\n"), value...)
+		}
+		s.data = s.appendBounded(s.data, value)
 	}
 }
 
-func (s *sseEnd) inspectLine(line []byte) {
-	if event, ok := sseField(line, "event"); ok && s.protocol == protocolResponses {
-		s.typedEvent(string(event))
-		return
+const maxEventName = 64 // longer ones are none of those that matter
+
+// inspect reads one event. Data that is too long may still show its type.
+func (s *streamEnd) inspect(event string, data []byte) {
+	kind := event
+	if kind == "" && s.protocol == protocolTyped {
+		kind = gjson.GetBytes(data, "type").Str
 	}
-	data, ok := sseField(line, "data")
-	data = bytes.TrimLeft(data, " \t") // JSON may begin with space
-	if !ok || len(data) == 0 {
-		return
+	progress := false
+	switch s.protocol {
+	case protocolChoices:
+		progress = !s.tooLong && s.inspectChoices(data)
+	case protocolTyped:
+		switch kind {
+		case "response.completed", "response.incomplete":
+			s.done, progress = true, true
+		case "response.failed", "message_stop":
+			s.done = true
+		default:
+			progress = strings.HasSuffix(kind, "delta") || strings.HasSuffix(kind, ".done")
+		}
+	case protocolOllama:
+		if !s.tooLong && gjson.GetBytes(data, "done").Type == gjson.True {
+			s.done = true
+		}
+		progress = gjson.GetBytes(data, "done").Exists()
 	}
 	switch {
-	case bytes.Equal(bytes.TrimSpace(data), []byte("[DONE]")):
-		s.done = true
-	case s.protocol == protocolResponses:
-		s.typedEvent(gjson.GetBytes(data, "type").Str)
-	case s.protocol == protocolChoices:
-		if !s.lineTooLong && data[0] == '{' {
-			s.inspectChunk(data)
-		}
+	case kind == "error" || kind == "response.failed", !s.tooLong && reportsError(gjson.GetBytes(data, "error")):
+		s.failed = true
+	case progress: // the stream goes on: that was no end
+		s.failed = false
 	}
 }
 
-// sseField returns the value of a line that sets that field.
-func sseField(line []byte, name string) ([]byte, bool) {
-	value, ok := bytes.CutPrefix(line, []byte(name))
-	if !ok {
-		return nil, false
-	}
-	if value, ok = bytes.CutPrefix(value, []byte(":")); !ok {
-		return nil, false
-	}
-	return bytes.TrimPrefix(value, []byte(" ")), true
-}
-
-// typedEvent handles the events of the responses endpoint.
-func (s *sseEnd) typedEvent(event string) {
-	switch event {
-	case "response.completed", "response.incomplete":
-		s.done = true
-	case "response.failed", "error":
-		s.done, s.failureSeen = true, true
-	}
-}
-
-// inspectChunk parses one chunk of a (chat) completion.
-func (s *sseEnd) inspectChunk(data []byte) {
-	// An upstream that fails mid-stream reports it in the stream; its client sees an
-	// error in any case.
-	if e := gjson.GetBytes(data, "error"); e.Exists() && e.Type != gjson.Null {
-		s.done, s.failureSeen = true, true
-		return
-	}
+// inspectChoices reads one chunk of a (chat) completion. It reports whether the chunk
+// belongs to a choice.
+func (s *streamEnd) inspectChoices(data []byte) (any bool) {
 	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {
+		any = true
 		index := choice.Get("index").Uint()
 		if index >= 64 {
 			return true
 		}
 		s.open |= 1 << index
-		if r := choice.Get("finish_reason"); r.Exists() && r.Type != gjson.Null {
+		// Some engines send an empty one in every chunk, or the word null.
+		if r := choice.Get("finish_reason"); r.Type == gjson.String && r.Str != "" && r.Str != "null" {
 			s.finished |= 1 << index
 		}
 		return true
 	})
+	return any
+}
+
+// reportsError reports whether the value of an error member is an error: a text or an
+// object with content. Several engines serialise the member when it is unset.
+func reportsError(e gjson.Result) bool {
+	return e.Type == gjson.String && e.Str != "" || e.IsObject() && len(e.Map()) > 0
 }

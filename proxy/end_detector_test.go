@@ -10,7 +10,7 @@ import (
 	"headgate/internal/modelstub"
 )
 
-// sseOracle says what sseEnd should, slowly: all lines at once, JSON by
+// sseOracle says what streamEnd should, slowly: all lines at once, JSON by
 // encoding/json. It gives up (ok is false) on texts that the two read apart.
 type sseOracle struct {
 	responses                bool
@@ -161,9 +161,9 @@ func FuzzSSEEnd(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, cuts []byte, responses bool) {
 		proto := protocolChoices
 		if responses {
-			proto = protocolResponses
+			proto = protocolTyped
 		}
-		whole, pieces := sseEnd{protocol: proto}, sseEnd{protocol: proto}
+		whole, pieces := streamEnd{protocol: proto}, streamEnd{protocol: proto}
 		feed(&whole, text, nil)
 		feed(&pieces, text, cuts)
 		if whole.complete() != pieces.complete() || whole.upstreamFailed() != pieces.upstreamFailed() {
@@ -178,7 +178,7 @@ func FuzzSSEEnd(f *testing.F) {
 
 // Lines longer than what is looked at pass, and say nothing.
 func TestLinesThatAreTooLong(t *testing.T) {
-	long := strings.Repeat("x", maxLineBytes)
+	long := strings.Repeat("x", maxEventBytes)
 	for name, c := range map[string]struct {
 		text     string
 		complete bool
@@ -191,7 +191,7 @@ func TestLinesThatAreTooLong(t *testing.T) {
 		"done within a long line": {"data: " + long + " [DONE]\n", false},
 	} {
 		for _, piece := range []int{1 << 12, 1 << 15, 1 << 21} {
-			s := sseEnd{protocol: protocolChoices}
+			s := streamEnd{protocol: protocolChoices}
 			for rest := []byte(c.text); len(rest) > 0; {
 				n := min(piece, len(rest))
 				_, _ = s.Write(rest[:n])
@@ -200,7 +200,7 @@ func TestLinesThatAreTooLong(t *testing.T) {
 			if piece < 1<<21 && s.complete() != c.complete {
 				t.Errorf("%s, in pieces of %d: complete %t", name, piece, s.complete())
 			}
-			if cap(s.partial) > 2*maxLineBytes {
+			if cap(s.partial) > 2*maxEventBytes {
 				t.Errorf("%s: holds %d bytes", name, cap(s.partial))
 			}
 		}
@@ -208,7 +208,7 @@ func TestLinesThatAreTooLong(t *testing.T) {
 }
 
 func TestChoiceIndexAboveLimit(t *testing.T) {
-	s := sseEnd{protocol: protocolChoices}
+	s := streamEnd{protocol: protocolChoices}
 	for i := range 128 {
 		feed(&s, []byte(events(fmt.Sprintf(`{"choices":[{"index":%d,"delta":{}}]}`, i))), nil)
 	}
@@ -260,7 +260,7 @@ func BenchmarkSSE(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {
-		end := sseEnd{protocol: protocolChoices}
+		end := streamEnd{protocol: protocolChoices}
 		_, _ = end.Write(text) // never fails
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -33,11 +34,17 @@ const (
 	trailingIdle = 2 * time.Second
 	trailingMax  = 10 * time.Second
 
+	// An HTTP/2 connection without a frame for so long is pinged, and closed if there is no
+	// answer: a dead one would fail every request until the kernel gives it up.
+	pingAfter   = 15 * time.Second
+	pingTimeout = 10 * time.Second
+
 	streamErrorLimit = 64 << 10 // bytes of an upstream's error that are sent inside a stream
 )
 
 var (
 	errUpstreamIdle = errors.New("upstream went silent")
+	errTrailing     = errors.New("upstream kept sending after the end of its answer")
 	errTruncated    = errors.New("answer ended without its proper end")
 )
 
@@ -57,6 +64,40 @@ func newTransport(p Pool) *http.Transport {
 		ExpectContinueTimeout: time.Second,
 		WriteBufferSize:       connBuffer,
 		ReadBufferSize:        connBuffer,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
+	}
+}
+
+// upstreamConns are the connections of a pool to its upstream. It is safe for
+// concurrent use.
+type upstreamConns struct {
+	dial    func() *http.Transport
+	current atomic.Pointer[http.Transport]
+}
+
+func newUpstreamConns(dial func() *http.Transport) *upstreamConns {
+	u := &upstreamConns{dial: dial}
+	u.current.Store(dial())
+	return u
+}
+
+// RoundTrip sends a request on one of the present connections, or a new one.
+func (u *upstreamConns) RoundTrip(r *http.Request) (*http.Response, error) {
+	return u.current.Load().RoundTrip(r)
+}
+
+// CloseIdleConnections closes those that are idle.
+func (u *upstreamConns) CloseIdleConnections() { u.current.Load().CloseIdleConnections() }
+
+// renew makes later requests use new connections. Requests on the present ones, which
+// HTTP/2 shares, go on.
+func (u *upstreamConns) renew() { u.current.Swap(u.dial()).CloseIdleConnections() }
+
+// upstreamSilent is called when a request was given up because its upstream was
+// silent: its connection may be dead. HTTP/1 has closed it; HTTP/2 would use it again.
+func (p *pool) upstreamSilent() {
+	if p.conns != nil && p.Upstream.Scheme == "https" {
+		p.conns.renew()
 	}
 }
 
@@ -96,6 +137,11 @@ func (i *idleTimer) limitTrailing() {
 		i.trailingUntil = time.Now().Add(trailingMax)
 		i.limit = min(i.limit, trailingIdle)
 	}
+}
+
+// exceeded reports whether the upstream still sends long after its answer's end.
+func (i *idleTimer) exceeded() bool {
+	return !i.trailingUntil.IsZero() && !time.Now().Before(i.trailingUntil)
 }
 
 // forward sends the task upstream and relays the answer.
@@ -174,6 +220,7 @@ func checkAnswerStatus(res *http.Response) error {
 func (t *task) roundTripFailure(ctx context.Context, err error) *failure {
 	switch {
 	case errors.Is(context.Cause(ctx), errUpstreamIdle):
+		t.pool.upstreamSilent()
 		return upstreamFailure(http.StatusGatewayTimeout, admission.UpstreamTimeout, "upstream_timeout",
 			"The model endpoint did not answer in time.", errUpstreamIdle)
 	case t.r.Context().Err() != nil:
@@ -204,13 +251,12 @@ func (t *task) relayAnswer(ctx context.Context, res *http.Response, idle *idleTi
 			return f
 		}
 	}
-	end := t.newDetector(res, streams)
+	end := t.detectEnd(res)
 	defer end.close()
 	if f := t.copyBody(ctx, res, idle, end); f != nil {
 		return f
 	}
 	copyTrailers(h, res.Trailer, announced)
-	t.setOutcome(res.StatusCode, end.upstreamFailed())
 	return nil
 }
 
@@ -221,14 +267,10 @@ func (t *task) resumeStream(ctx context.Context, res *http.Response, idle *idleT
 	if res.StatusCode != http.StatusOK || !isEventStream(res.Header.Get("Content-Type")) || !plain {
 		return t.resumeWithError(res, idle)
 	}
-	end := t.newDetector(res, true)
+	end := t.detectEnd(res)
 	defer end.close()
 	t.keepAliveSent = false // from here on, an error can only abort the answer
-	if f := t.copyBody(ctx, res, idle, end); f != nil {
-		return f
-	}
-	t.setOutcome(res.StatusCode, end.upstreamFailed())
-	return nil
+	return t.copyBody(ctx, res, idle, end)
 }
 
 // resumeWithError sends an answer that is not a stream as an error inside one.
@@ -255,7 +297,7 @@ func writeStreamError(w http.ResponseWriter, rc *http.ResponseController, body [
 	_ = rc.Flush()
 }
 
-// setOutcome sets the outcome of an answer that was relayed completely.
+// setOutcome sets the outcome of an answer whose end was relayed.
 func (t *task) setOutcome(status int, failed bool) {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -274,26 +316,31 @@ var copyBuffers = sync.Pool{New: func() any { return new([copyBuffer]byte) }}
 
 // copyBody relays the body byte for byte as it arrives. Each piece is inspected
 // before it is sent, so that the last one can be withheld from an answer that
-// turns out to be truncated: a client must not take it for a complete one.
+// turns out to be truncated: a client must not take it for a complete one. Once the
+// end has gone out the answer is whole, whichever side closes first.
 func (t *task) copyBody(ctx context.Context, res *http.Response, idle *idleTimer, end *answerDetector) *failure {
 	buf := copyBuffers.Get().(*[copyBuffer]byte)
 	defer copyBuffers.Put(buf)
-	c := copier{left: res.ContentLength, flush: res.ContentLength < 0 || isEventStream(res.Header.Get("Content-Type"))}
+	flush := res.ContentLength < 0 || isEventStream(res.Header.Get("Content-Type"))
+	c := copier{ctx: ctx, res: res, idle: idle, end: end, left: res.ContentLength, flush: flush}
 	for {
 		idle.start()
 		n, err := res.Body.Read(buf[:])
 		idle.stop()
-		if f := t.copyPiece(buf[:n], end, &c); f != nil {
+		whole := end.whole()
+		if f := t.copyPiece(buf[:n], &c); f != nil {
+			if whole && f.outcome == admission.ClientGone {
+				return t.ended(&c)
+			}
 			return f
 		}
 		switch {
+		case err == io.EOF && end.complete():
+			return t.ended(&c)
 		case err == io.EOF:
-			if !end.complete() {
-				return abortedAnswer(admission.Truncated, errTruncated)
-			}
-			return nil
+			return abortedAnswer(admission.Truncated, errTruncated)
 		case err != nil:
-			return t.readFailure(ctx, err, end)
+			return t.readFailure(err, &c)
 		case end.terminated():
 			idle.limitTrailing()
 		}
@@ -302,19 +349,29 @@ func (t *task) copyBody(ctx context.Context, res *http.Response, idle *idleTimer
 
 // copier is the state of one body being relayed.
 type copier struct {
+	ctx   context.Context // of the request to the upstream
+	res   *http.Response
+	idle  *idleTimer
+	end   *answerDetector
 	left  int64 // announced bytes still to come, negative if unknown
 	flush bool
 }
 
-func (t *task) copyPiece(p []byte, end *answerDetector, c *copier) *failure {
+// ended sets the outcome of an answer whose end has been sent.
+func (t *task) ended(c *copier) *failure {
+	t.setOutcome(c.res.StatusCode, c.end.upstreamFailed())
+	return nil
+}
+
+func (t *task) copyPiece(p []byte, c *copier) *failure {
 	if len(p) == 0 {
 		return nil
 	}
 	if t.obs.FirstByte == 0 {
 		t.obs.FirstByte = time.Since(t.obs.Arrived)
 	}
-	end.observe(p)
-	if c.left -= int64(len(p)); c.left == 0 && !end.complete() {
+	c.end.observe(p)
+	if c.left -= int64(len(p)); c.left == 0 && !c.end.complete() {
 		return abortedAnswer(admission.Truncated, errTruncated)
 	}
 	return t.send(p, c.flush)
@@ -344,16 +401,25 @@ func (t *task) send(p []byte, flush bool) *failure {
 	return nil
 }
 
-// readFailure returns who ended an answer that had begun.
-func (t *task) readFailure(ctx context.Context, err error, end *answerDetector) *failure {
-	silent := errors.Is(context.Cause(ctx), errUpstreamIdle)
+// readFailure returns who ended an answer that had begun, nil if its end had been sent
+// before. What is cut here is aborted in any case, whatever its outcome.
+func (t *task) readFailure(err error, c *copier) *failure {
+	c.end.close() // all that it observed has been sent
+	silent := errors.Is(context.Cause(c.ctx), errUpstreamIdle)
+	gone := t.r.Context().Err()
 	switch {
-	case silent && end.closeAndTerminated():
-		return nil
+	case silent && c.end.terminated() && c.idle.exceeded():
+		t.ended(c)
+		return abortedAnswer(t.obs.Outcome, errTrailing)
+	case c.end.terminated(), !silent && gone != nil && c.end.whole():
+		return t.ended(c)
+	case silent && c.end.upstreamFailed():
+		return abortedAnswer(admission.UpstreamError, errUpstreamIdle)
 	case silent:
+		t.pool.upstreamSilent()
 		return abortedAnswer(admission.UpstreamTimeout, errUpstreamIdle)
-	case t.r.Context().Err() != nil:
-		return clientGone(t.r.Context().Err())
+	case gone != nil:
+		return clientGone(gone)
 	default:
 		return abortedAnswer(admission.Truncated, scrub(err))
 	}

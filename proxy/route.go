@@ -114,8 +114,15 @@ const (
 var endpoints = map[string]protocol{
 	chatPath:          protocolChoices,
 	"/v1/completions": protocolChoices,
-	"/v1/responses":   protocolResponses,
+	"/v1/responses":   protocolTyped,
 	"/v1/embeddings":  protocolJSON,
+}
+
+// protocols are those of paths that a pool may forward besides, with or without /v1.
+var protocols = map[string]protocol{
+	"/messages":     protocolTyped,
+	"/api/chat":     protocolOllama,
+	"/api/generate": protocolOllama,
 }
 
 // pool is a Pool in use.
@@ -123,6 +130,7 @@ type pool struct {
 	Pool
 	bodyBudget *budget
 	transport  http.RoundTripper
+	conns      *upstreamConns   // behind transport; nil: transport came with the Pool
 	patterns   []*regexp.Regexp // of Models with a `*`
 	extra      map[string]bool  // Endpoints
 }
@@ -207,13 +215,14 @@ func newPool(c Pool, old *pool) *pool {
 	if old != nil {
 		p.bodyBudget = old.bodyBudget
 		if p.transport == nil && old.sameTransport(c) {
-			p.transport = old.transport
+			p.transport, p.conns = old.transport, old.conns
 		}
 	} else {
 		p.bodyBudget = new(budget)
 	}
 	if p.transport == nil {
-		p.transport = newTransport(c)
+		p.conns = newUpstreamConns(func() *http.Transport { return newTransport(c) })
+		p.transport = p.conns
 		if c.WrapTransport != nil {
 			p.transport = c.WrapTransport(p.transport)
 		}
@@ -280,7 +289,7 @@ func (t *routingTable) endpoint(r *http.Request) (protocol, bool) {
 	if proto, ok := endpoints[path]; ok {
 		return proto, true
 	}
-	return protocolOther, t.extra[path]
+	return protocols[strings.TrimPrefix(path, "/v1")], t.extra[path]
 }
 
 // modelNotFound is the answer to a model that no pool serves.
