@@ -45,19 +45,42 @@ func TestEndsOfStreams(t *testing.T) {
 		"error event and done":           {chatPath, events(delta, errorChunk, done), lastChunk, nil, admission.UpstreamError, false},
 		"null error is none":             {chatPath, events(`{"error":null,"choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admission.Completed, false},
 		"hung up without the last chunk": {chatPath, events(delta), "", nil, admission.Truncated, true},
-		"done, but no last chunk":        {chatPath, events(delta, stop, done), "", nil, admission.Truncated, true},
+		"done, but no last chunk":        {chatPath, events(delta, stop, done), "", nil, admission.Completed, false},
+		"done, then a reset":             {chatPath, events(delta, stop, done), "", resetOnEnd, admission.Completed, false},
+		"finish, but no last chunk":      {chatPath, events(delta, stop), "", nil, admission.Truncated, true},
 		"reset":                          {chatPath, events(delta), "", resetOnEnd, admission.Truncated, true},
 		"framing that is none":           {chatPath, events(delta), "zz\r\nnot a chunk\r\n", nil, admission.Truncated, true},
-		"a chunk shorter than it says":   {chatPath, events(delta), "ff\r\ndata: [DONE]\n\n", nil, admission.Truncated, true},
-		"completions":                    {"/v1/completions", events(delta, stop, done), lastChunk, nil, admission.Completed, false},
-		"completions without end":        {"/v1/completions", events(delta), lastChunk, nil, admission.Truncated, true},
-		"response completed":             {"/v1/responses", "event: response.completed\n" + events(`{"type":"response.completed"}`), lastChunk, nil, admission.Completed, false},
-		"response incomplete":            {"/v1/responses", events(`{"type":"response.incomplete"}`), lastChunk, nil, admission.Completed, false},
-		"response completed by name":     {"/v1/responses", "event: response.completed\ndata: {}\n\n", lastChunk, nil, admission.Completed, false},
-		"response failed":                {"/v1/responses", events(`{"type":"response.failed"}`), lastChunk, nil, admission.UpstreamError, false},
-		"response error":                 {"/v1/responses", events(`{"type":"error","message":"x"}`), lastChunk, nil, admission.UpstreamError, false},
-		"response with deltas only":      {"/v1/responses", events(`{"type":"response.output_text.delta","delta":"response.completed"}`), lastChunk, nil, admission.Truncated, true},
-		"response reset":                 {"/v1/responses", events(`{"type":"response.created"}`), "", resetOnEnd, admission.Truncated, true},
+		"a chunk shorter than it says":   {chatPath, events(delta), "ff\r\ndata: [DO", nil, admission.Truncated, true},
+		"unset errors": {chatPath, events(`{"error":"","choices":[{"index":0,"delta":{},"finish_reason":null}]}`,
+			`{"error":{},"choices":[]}`, `{"error":false}`, `{"error":0}`, `{"error":[]}`,
+			`{"error":"","choices":[{"index":0,"finish_reason":"stop"}]}`), lastChunk, nil, admission.Completed, false},
+		"unset errors without end": {chatPath, events(`{"error":"","choices":[{"index":0,"delta":{}}]}`), lastChunk, nil,
+			admission.Truncated, true},
+		"an error as text":              {chatPath, events(delta, `{"error":"overloaded"}`), lastChunk, nil, admission.UpstreamError, false},
+		"an error by event name":        {chatPath, events(delta) + "event: error\ndata: {}\n\n", lastChunk, nil, admission.UpstreamError, false},
+		"an error beside a finish":      {chatPath, events(`{"error":{"code":1},"choices":[{"index":0,"finish_reason":"error"}]}`), lastChunk, nil, admission.UpstreamError, false},
+		"the stream goes on to its end": {chatPath, events(delta, errorChunk, delta, stop, done), lastChunk, nil, admission.Completed, false},
+		"the stream goes on and is cut": {chatPath, events(delta, errorChunk, delta), lastChunk, nil, admission.Truncated, true},
+		"empty finish reasons":          {chatPath, events(`{"choices":[{"index":0,"finish_reason":""}]}`), lastChunk, nil, admission.Truncated, true},
+		"null as a text":                {chatPath, events(`{"choices":[{"index":0,"finish_reason":"null"}]}`), lastChunk, nil, admission.Truncated, true},
+		"empty reasons before the last": {chatPath, events(`{"choices":[{"index":0,"finish_reason":""}]}`, stop), lastChunk, nil, admission.Completed, false},
+		"finish without its blank line": {chatPath, events(delta) + "data: " + stop + "\n", lastChunk, nil, admission.Truncated, true},
+		"done without its blank line":   {chatPath, events(delta) + "data: [DONE]\n", lastChunk, nil, admission.Completed, false},
+		"a chunk on two data lines":     {chatPath, "data: {\"choices\":[{\"index\":0,\ndata: \"finish_reason\":\"stop\"}]}\n\n", lastChunk, nil, admission.Completed, false},
+		"lines that end in CRLF":        {chatPath, strings.ReplaceAll(events(delta, stop), "\n", "\r\n"), lastChunk, nil, admission.Completed, false},
+		"message stop":                  {"/v1/messages", "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", lastChunk, nil, admission.Completed, false},
+		"message stop by its type":      {"/v1/messages", events(`{"type":"message_stop"}`), lastChunk, nil, admission.Completed, false},
+		"message without its stop":      {"/v1/messages", messageStart + events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`), lastChunk, nil, admission.Truncated, true},
+		"message error":                 {"/v1/messages", messageStart + "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n", lastChunk, nil, admission.UpstreamError, false},
+		"completions":                   {"/v1/completions", events(delta, stop, done), lastChunk, nil, admission.Completed, false},
+		"completions without end":       {"/v1/completions", events(delta), lastChunk, nil, admission.Truncated, true},
+		"response completed":            {"/v1/responses", "event: response.completed\n" + events(`{"type":"response.completed"}`), lastChunk, nil, admission.Completed, false},
+		"response incomplete":           {"/v1/responses", events(`{"type":"response.incomplete"}`), lastChunk, nil, admission.Completed, false},
+		"response completed by name":    {"/v1/responses", "event: response.completed\ndata: {}\n\n", lastChunk, nil, admission.Completed, false},
+		"response failed":               {"/v1/responses", events(`{"type":"response.failed"}`), lastChunk, nil, admission.UpstreamError, false},
+		"response error":                {"/v1/responses", events(`{"type":"error","message":"x"}`), lastChunk, nil, admission.UpstreamError, false},
+		"response with deltas only":     {"/v1/responses", events(`{"type":"response.output_text.delta","delta":"response.completed"}`), lastChunk, nil, admission.Truncated, true},
+		"response reset":                {"/v1/responses", events(`{"type":"response.created"}`), "", resetOnEnd, admission.Truncated, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +89,7 @@ func TestEndsOfStreams(t *testing.T) {
 			if c.events == "" {
 				body = ""
 			}
-			r := newTestProxy(t, withRawUpstream(chunkedHead+body+c.tail, c.end))
+			r := newTestProxy(t, withEndpoints(withRawUpstream(chunkedHead+body+c.tail, c.end)))
 			a := r.post(c.path, stream)
 			if (a.err != nil) != c.broken {
 				t.Errorf("broken %t (%v), want %t", a.err != nil, a.err, c.broken)
@@ -79,6 +102,145 @@ func TestEndsOfStreams(t *testing.T) {
 				t.Errorf("body %q is no part of %q", a.body, c.events)
 			}
 			r.wantOutcome(c.outcome, http.StatusOK)
+		})
+	}
+}
+
+const messageStart = "event: message_start\ndata: {\"type\":\"message_start\"}\n\n"
+
+// withEndpoints makes a pool forward the endpoints of Anthropic and Ollama.
+func withEndpoints(edit func(*fixture)) func(*fixture) {
+	return func(p *fixture) {
+		edit(p)
+		p.pool.Endpoints = append(p.pool.Endpoints, "/v1/messages", "/v1/api/chat", "/v1/api/generate")
+	}
+}
+
+// The last object of an answer of Ollama has done set; its line need not end.
+func TestEndsOfNDJSON(t *testing.T) {
+	const word, last = `{"message":{"content":"x"},"done":false}` + "\n", `{"done":true,"done_reason":"stop"}`
+	for name, c := range map[string]struct {
+		body    string
+		outcome admission.Outcome
+		broken  bool
+	}{
+		"whole":                 {word + word + last + "\n", admission.Completed, false},
+		"no last line end":      {word + last, admission.Completed, false},
+		"one object":            {last, admission.Completed, false},
+		"no end":                {word + word, admission.Truncated, true},
+		"cut in the last line":  {word + last[:15], admission.Truncated, true},
+		"cut by one byte":       {word + last[:len(last)-1], admission.Truncated, true},
+		"done as a text":        {word + `{"done":"true"}` + "\n", admission.Truncated, true},
+		"done in the answer":    {`{"response":"{\"done\":true}","done":false}` + "\n", admission.Truncated, true},
+		"an error":              {word + `{"error":"out of memory"}` + "\n", admission.UpstreamError, false},
+		"an unset error":        {`{"error":"","done":false}` + "\n", admission.Truncated, true},
+		"it goes on and is cut": {`{"error":"slow"}` + "\n" + word, admission.Truncated, true},
+	} {
+		for _, contentType := range []string{"application/x-ndjson", "application/json", "", "text/plain; charset=utf-8"} {
+			for _, path := range []string{"/v1/api/chat", "/v1/api/generate"} {
+				t.Run(name+", "+contentType+", "+path, func(t *testing.T) {
+					t.Parallel()
+					r := newTestProxy(t, withEndpoints(withRawUpstream(untypedHead(contentType)+c.body, nil)))
+					a := r.post(path, stream)
+					if (a.err != nil) != c.broken {
+						t.Errorf("broken %t (%v), want %t", a.err != nil, a.err, c.broken)
+					}
+					r.wantOutcome(c.outcome, http.StatusOK)
+				})
+			}
+		}
+	}
+}
+
+// untypedHead is the head of an answer that ends with its connection.
+func untypedHead(contentType string) string {
+	head := "HTTP/1.1 200 OK\r\nConnection: close\r\n"
+	if contentType != "" {
+		head += "Content-Type: " + contentType + "\r\n"
+	}
+	return head + "\r\n"
+}
+
+// An endpoint that answers in JSON, or in SSE on request, does so without saying it.
+func TestAnswersWithoutAUsefulContentType(t *testing.T) {
+	for name, c := range map[string]struct {
+		path, request, body string
+		outcome             admission.Outcome
+		broken              bool
+	}{
+		"whole JSON":        {chatPath, chat, fullJSON, admission.Completed, false},
+		"half a JSON":       {chatPath, chat, " \n" + fullJSON[:30], admission.Truncated, true},
+		"half an embedding": {"/v1/embeddings", chat, `{"data":[{"embedding":[0.1,`, admission.Truncated, true},
+		"half a message":    {"/v1/messages", chat, `{"type":"message","content":[`, admission.Truncated, true},
+		"half a response":   {"/v1/responses", chat, `{"id":"x"`, admission.Truncated, true},
+		"nothing":           {chatPath, chat, "", admission.Truncated, true},
+		"plain text":        {chatPath, chat, "hello", admission.Completed, false},
+		"a whole stream":    {chatPath, stream, events(delta, stop, done), admission.Completed, false},
+		"half a stream":     {chatPath, stream, events(delta), admission.Truncated, true},
+		"half an error":     {chatPath, stream, `{"error":{`, admission.Truncated, true},
+		"an unknown form":   {"/v1/extra", chat, `{"half":`, admission.Completed, false},
+	} {
+		for _, contentType := range []string{"", "text/plain; charset=utf-8", "application/octet-stream"} {
+			t.Run(name+", "+contentType, func(t *testing.T) {
+				t.Parallel()
+				r := newTestProxy(t, func(p *fixture) {
+					withEndpoints(withRawUpstream(untypedHead(contentType)+c.body, nil))(p)
+					p.pool.Endpoints = append(p.pool.Endpoints, "/v1/extra")
+				})
+				a := r.post(c.path, c.request)
+				if (a.err != nil) != c.broken {
+					t.Errorf("broken %t (%v), want %t", a.err != nil, a.err, c.broken)
+				}
+				r.wantOutcome(c.outcome, http.StatusOK)
+			})
+		}
+	}
+}
+
+// A client that leaves once it has read the end has a complete answer, though the
+// upstream has not closed yet; one that leaves before has not.
+func TestClientClosesAfterTheEnd(t *testing.T) {
+	const ndjson = "HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n"
+	const chunkedJSON = jsonHead + "Transfer-Encoding: chunked\r\n\r\n"
+	gzipHead := strings.Replace(chunkedHead, "\r\n", "\r\nContent-Encoding: gzip\r\n", 1)
+	for name, c := range map[string]struct {
+		path, head, body string
+		outcome          admission.Outcome
+	}{
+		"done":                 {chatPath, chunkedHead, events(delta, stop, done), admission.Completed},
+		"a finish":             {chatPath, chunkedHead, events(delta, stop), admission.Completed},
+		"an error":             {chatPath, chunkedHead, events(delta, errorChunk), admission.UpstreamError},
+		"deltas only":          {chatPath, chunkedHead, events(delta, delta), admission.ClientGone},
+		"completions":          {"/v1/completions", chunkedHead, events(delta, stop, done), admission.Completed},
+		"a response":           {"/v1/responses", chunkedHead, events(`{"type":"response.completed"}`), admission.Completed},
+		"half a response":      {"/v1/responses", chunkedHead, events(`{"type":"response.created"}`), admission.ClientGone},
+		"a message":            {"/v1/messages", chunkedHead, messageStart + events(`{"type":"message_stop"}`), admission.Completed},
+		"half a message":       {"/v1/messages", chunkedHead, messageStart, admission.ClientGone},
+		"Ollama":               {"/v1/api/chat", ndjson, `{"done":false}` + "\n" + `{"done":true}` + "\n", admission.Completed},
+		"half of Ollama":       {"/v1/api/chat", ndjson, `{"done":false}` + "\n", admission.ClientGone},
+		"JSON":                 {chatPath, chunkedJSON, fullJSON, admission.Completed},
+		"half a JSON":          {chatPath, chunkedJSON, fullJSON[:30], admission.ClientGone},
+		"a compressed stream":  {chatPath, gzipHead, encodeBody("gzip", events(delta, stop, done)), admission.Completed},
+		"half of a compressed": {chatPath, gzipHead, encodeBody("gzip", events(delta)), admission.ClientGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newTestProxy(t, withEndpoints(withRawUpstream(c.head+chunks(c.body), holdOpen)))
+			ctx, leave := context.WithCancel(t.Context())
+			defer leave()
+			res, err := r.client.Do(r.request(ctx, c.path, stream))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer res.Body.Close()
+			if _, err := io.ReadFull(res.Body, make([]byte, len(c.body))); err != nil {
+				t.Fatal(err)
+			}
+			leave()
+			o := r.wantOutcome(c.outcome, http.StatusOK)
+			if counts, bad := classifyForSLO(&o, time.Minute); c.outcome == admission.Completed && (!counts || bad) {
+				t.Errorf("counts for the SLO %t, bad %t", counts, bad)
+			}
 		})
 	}
 }
@@ -179,7 +341,6 @@ func TestUpstreamStaysAfterTheEnd(t *testing.T) {
 		"chat":            {chatPath, chatEnd, admission.Completed},
 		"completions":     {"/v1/completions", chatEnd, admission.Completed},
 		"responses":       {"/v1/responses", responseEnd, admission.Completed},
-		"after an error":  {chatPath, events(delta, errorChunk), admission.UpstreamError},
 		"comments follow": {chatPath, chatEnd + ": bye\n\n", admission.Completed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +377,38 @@ func TestUpstreamStaysAfterACompressedEnd(t *testing.T) {
 	}
 }
 
-// An upstream that goes on talking after the end does not keep its permit.
+// After an error the stream may go on. If it does not, it is aborted in the end.
+func TestUpstreamStaysAfterAnError(t *testing.T) {
+	withSynctest(t, withRawUpstream(chunkedHead+chunks(events(delta, errorChunk)), holdOpen), func(r *testProxy) {
+		if a := r.post(chatPath, stream); a.err == nil {
+			t.Error("ended cleanly")
+		}
+		r.wantOutcome(admission.UpstreamError, http.StatusOK)
+	})
+}
+
+// Errors that are none, and pauses after them, cut no stream.
+func TestUnsetErrorsCutNothing(t *testing.T) {
+	const word = `{"error":"","choices":[{"index":0,"delta":{"content":"x"},"finish_reason":""}]}`
+	slow := func(_ context.Context, c net.Conn) {
+		for _, e := range []string{word, errorChunk, word, word, stop, done} {
+			time.Sleep(30 * time.Second)
+			_, _ = fmt.Fprint(c, chunks(events(e)))
+		}
+		_, _ = fmt.Fprint(c, lastChunk)
+	}
+	withSynctest(t, withRawUpstream(chunkedHead+chunks(events(word)), slow), func(r *testProxy) {
+		a := r.post(chatPath, stream)
+		r.wantCompleted(a)
+		if want := events(word, word, errorChunk, word, word, stop, done); string(a.body) != want {
+			t.Errorf("body %q, want %q", a.body, want)
+		}
+		r.wantOutcome(admission.Completed, http.StatusOK)
+	})
+}
+
+// An upstream that keeps sending after the end does not keep its permit. What it sends is
+// cut, so the answer is aborted, though it was complete.
 func TestUpstreamKeepsSendingAfterEnd(t *testing.T) {
 	chatter := func(_ context.Context, c net.Conn) {
 		for {
@@ -229,7 +421,9 @@ func TestUpstreamKeepsSendingAfterEnd(t *testing.T) {
 	withSynctest(t, withRawUpstream(chunkedHead+chunks(events(delta, stop, done)), chatter), func(r *testProxy) {
 		began := time.Now()
 		a := r.post(chatPath, stream)
-		r.wantCompleted(a)
+		if a.err == nil {
+			t.Error("ended cleanly")
+		}
 		if d := time.Since(began); d > trailingMax+time.Second {
 			t.Errorf("ended after %s", d)
 		}

@@ -293,14 +293,13 @@ type streamEnd struct {
 	finished uint64 // choices with a finish_reason, by index
 }
 
-// complete is whole, or the last line of NDJSON needs only its line end.
+// complete is whole once the last line of NDJSON has been read, which need not end.
 func (s *streamEnd) complete() bool {
-	if s.protocol != protocolOllama || s.tooLong || !validJSON(s.partial) {
-		return s.whole()
+	if s.protocol == protocolOllama && !s.tooLong && validJSON(s.partial) {
+		s.inspect("", s.partial)
+		s.partial = s.partial[:0]
 	}
-	last := *s
-	last.inspect("", s.partial)
-	return last.whole()
+	return s.whole()
 }
 
 func (s *streamEnd) whole() bool {
@@ -431,7 +430,11 @@ func (s *streamEnd) inspect(event string, data []byte) {
 // inspectChoices reads one chunk of a (chat) completion. It reports whether the chunk
 // belongs to a choice.
 func (s *streamEnd) inspectChoices(data []byte) (any bool) {
-	gjson.GetBytes(data, "choices").ForEach(func(_, choice gjson.Result) bool {
+	choices := gjson.GetBytes(data, "choices")
+	if !choices.IsArray() {
+		return false
+	}
+	choices.ForEach(func(_, choice gjson.Result) bool {
 		any = true
 		index := choice.Get("index").Uint()
 		if index >= 64 {

@@ -4,78 +4,100 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"headgate/internal/modelstub"
 )
 
-// sseOracle says what streamEnd should, slowly: all lines at once, JSON by
-// encoding/json. It gives up (ok is false) on texts that the two read apart.
-type sseOracle struct {
-	responses                bool
+// streamOracle says what streamEnd should, slowly: all lines at once, JSON by
+// encoding/json. It gives up (ok is false) on texts that the two read differently.
+type streamOracle struct {
+	protocol                 protocol
 	open, finished           map[int]bool
 	done, failed, unreadable bool
 }
 
-func askOracle(text []byte, responses bool) (complete, failed, ok bool) {
-	o := sseOracle{responses: responses, open: make(map[int]bool), finished: make(map[int]bool)}
-	lines := strings.Split(strings.ReplaceAll(string(text), "\r", "\n"), "\n")
-	for _, line := range lines[:len(lines)-1] { // the last one has not ended
-		name, value, colon := strings.Cut(line, ":")
+func askOracle(text []byte, p protocol) (complete, failed, ok bool) {
+	o := streamOracle{protocol: p, open: make(map[int]bool), finished: make(map[int]bool)}
+	lines := strings.Split(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(text)), "\n")
+	last := lines[len(lines)-1] // has not ended
+	event, data := "", ""
+	for _, line := range lines[:len(lines)-1] {
+		name, value, _ := strings.Cut(line, ":")
 		value = strings.TrimPrefix(value, " ")
-		if !colon || value == "" && name == "data" {
-			continue
-		}
 		switch {
-		case name == "event" && responses:
-			o.event(value)
-		case name == "data" && strings.TrimSpace(value) == "[DONE]":
+		case p == protocolOllama:
+			o.inspect("", line)
+		case line == "":
+			if data != "" {
+				o.inspect(event, data)
+			}
+			event, data = "", ""
+		case name == "event":
+			event = value
+		case name == "data" && data == "" && strings.TrimSpace(value) == "[DONE]":
 			o.done = true
-		case name == "data" && (responses || value[0] == '{'):
-			o.data(value)
+		case name == "data" && data == "":
+			data = value
+		case name == "data":
+			data += "\n" + value
 		}
+	}
+	if p == protocolOllama && json.Valid([]byte(last)) {
+		o.inspect("", last)
 	}
 	unfinished := false
 	for index := range o.open {
 		unfinished = unfinished || !o.finished[index]
 	}
-	return o.done || len(o.finished) > 0 && !unfinished, o.failed, !o.unreadable
+	return o.done || o.failed || len(o.finished) > 0 && !unfinished, o.failed, !o.unreadable
 }
 
-func (o *sseOracle) event(name string) {
-	switch name {
-	case "response.completed", "response.incomplete":
-		o.done = true
-	case "response.failed", "error":
-		o.done, o.failed = true, true
-	}
-}
-
-func (o *sseOracle) data(value string) {
+func (o *streamOracle) inspect(kind, data string) {
 	var object map[string]json.RawMessage
-	if json.Unmarshal([]byte(value), &object) != nil || hasRepeatedKeys(value) {
+	if json.Unmarshal([]byte(data), &object) != nil || hasRepeatedKeys(data) || len(kind) > maxEventName {
 		o.unreadable = true
 		return
 	}
-	if o.responses {
-		var name string
-		if json.Unmarshal(object["type"], &name) == nil {
-			o.event(name)
-		}
-		return
+	member := func(name string) (value any) {
+		_ = json.Unmarshal(object[name], &value) // nil if there is none
+		return value
 	}
-	if e, ok := object["error"]; ok && string(e) != "null" {
-		o.done, o.failed = true, true
-		return
+	if kind == "" && o.protocol == protocolTyped {
+		kind, _ = member("type").(string)
 	}
+	progress := false
+	switch o.protocol {
+	case protocolChoices:
+		progress = o.choices(object["choices"])
+	case protocolTyped:
+		o.done = o.done || slices.Contains([]string{"response.completed", "response.incomplete", "response.failed", "message_stop"}, kind)
+		progress = kind == "response.completed" || kind == "response.incomplete" ||
+			strings.HasSuffix(kind, "delta") || strings.HasSuffix(kind, ".done")
+	case protocolOllama:
+		_, progress = object["done"]
+		o.done = o.done || member("done") == true
+	}
+	isError := kind == "error" || kind == "response.failed"
+	switch e := member("error").(type) {
+	case string:
+		isError = isError || e != ""
+	case map[string]any:
+		isError = isError || len(e) > 0
+	}
+	o.failed = isError || o.failed && !progress
+}
+
+func (o *streamOracle) choices(list json.RawMessage) (progress bool) {
 	var choices []struct {
-		Index  *int            `json:"index"`
-		Finish json.RawMessage `json:"finish_reason"`
+		Index  *int `json:"index"`
+		Finish any  `json:"finish_reason"`
 	}
-	if list, ok := object["choices"]; ok && json.Unmarshal(list, &choices) != nil {
+	if list != nil && json.Unmarshal(list, &choices) != nil {
 		o.unreadable = true
-		return
 	}
 	for _, c := range choices {
 		index := 0
@@ -84,13 +106,14 @@ func (o *sseOracle) data(value string) {
 		}
 		if index < 0 || index >= 64 {
 			o.unreadable = true // beyond what is kept apart
-			return
+			return true
 		}
 		o.open[index] = true
-		if c.Finish != nil && string(c.Finish) != "null" {
+		if reason, _ := c.Finish.(string); reason != "" && reason != "null" {
 			o.finished[index] = true
 		}
 	}
+	return len(choices) > 0
 }
 
 // hasRepeatedKeys tells whether any object names a key twice, or two that
@@ -144,35 +167,112 @@ func feed(end endDetector, text, cuts []byte) {
 	}
 }
 
-func FuzzSSEEnd(f *testing.F) {
+var streamProtocols = []protocol{protocolChoices, protocolTyped, protocolOllama}
+
+func FuzzStreamEnd(f *testing.F) {
 	for _, odd := range modelstub.EdgeCaseStreams() {
 		if len(odd.Bytes()) < 1<<11 {
-			f.Add(odd.Bytes(), []byte{1, 7, 255, 3}, false)
+			f.Add(odd.Bytes(), []byte{1, 7, 255, 3}, byte(0))
 		}
 	}
 	for _, text := range []string{
 		events(delta, stop, done), events(delta, delta1, stop), events(errorChunk), "data: [DO", "data:[DONE]\r\r", "event: error\n",
 		"data: \n\n", "data\ndata:{\n", events(`{"type":"response.completed"}`), events(`{"choices":[{"finish_reason":7}]}`),
 		events(`{"choices":{"index":0,"finish_reason":"stop"}}`), "\r\ndata: " + stop + "\r\ndata: " + delta1 + "\r\n",
+		events(errorChunk, delta, done), events(`{"error":"","choices":null}`, `{"error":{}}`), "event: message_stop\ndata: {}\r\n\r\n",
+		`{"done":false}` + "\n" + `{"done":true}`, `{"error":"x"}` + "\r\n" + `{"done":1}`, "event: error\ndata: {}\n\n" + events(`{"type":"x.delta"}`),
 	} {
-		f.Add([]byte(text), []byte{2, 5}, false)
-		f.Add([]byte(text), []byte{0, 1, 1, 1, 9}, true)
-	}
-	f.Fuzz(func(t *testing.T, text, cuts []byte, responses bool) {
-		proto := protocolChoices
-		if responses {
-			proto = protocolTyped
+		for i := range streamProtocols {
+			f.Add([]byte(text), []byte{2, 5}, byte(i))
+			f.Add([]byte(text), []byte{0, 1, 1, 1, 9}, byte(i))
 		}
+	}
+	f.Fuzz(func(t *testing.T, text, cuts []byte, which byte) {
+		proto := streamProtocols[int(which)%len(streamProtocols)]
 		whole, pieces := streamEnd{protocol: proto}, streamEnd{protocol: proto}
 		feed(&whole, text, nil)
 		feed(&pieces, text, cuts)
 		if whole.complete() != pieces.complete() || whole.upstreamFailed() != pieces.upstreamFailed() {
 			t.Errorf("complete %t and failed %t at once, %t and %t in pieces", whole.complete(), whole.upstreamFailed(), pieces.complete(), pieces.upstreamFailed())
 		}
-		complete, failed, ok := askOracle(text, responses)
+		complete, failed, ok := askOracle(text, proto)
 		if ok && (whole.complete() != complete || whole.upstreamFailed() != failed) {
 			t.Errorf("complete %t, failed %t; want %t, %t", whole.complete(), whole.upstreamFailed(), complete, failed)
 		}
+	})
+}
+
+// recordedStreams are whole streams of each protocol. They are complete from the mark on,
+// and cut before it.
+var recordedStreams = map[string]struct {
+	protocol protocol
+	text     string
+}{
+	"chat": {protocolChoices, events(
+		`{"id":"c","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]}`,
+		`{"id":"c","choices":[{"index":0,"delta":{"content":"a \"word\" [DONE] \n"},"finish_reason":null}]}`,
+		`{"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}`) + mark +
+		events(`{"id":"c","choices":[],"usage":{"total_tokens":7}}`, done)},
+	"chat with empty reasons and errors": {protocolChoices, events(
+		`{"error":"","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":""}]}`,
+		`{"error":{},"choices":[{"index":0,"delta":{"content":"b"},"finish_reason":"null"}]}`) + "data: [DONE]\n" + mark + "\n"},
+	"chat with two choices": {protocolChoices, events(
+		`{"choices":[{"index":0,"delta":{"content":"a"}},{"index":1,"delta":{"content":"b"}}]}`,
+		`{"choices":[{"index":1,"delta":{},"finish_reason":"length"}]}`,
+		`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`) + mark + events(done)},
+	"completions": {protocolChoices, events(`{"object":"text_completion","choices":[{"index":0,"text":"a","finish_reason":null}]}`,
+		`{"choices":[{"index":0,"text":"","finish_reason":"length"}]}`) + mark + events(done)},
+	"responses": {protocolTyped, "event: response.created\n" + events(`{"type":"response.created","response":{"error":null}}`) +
+		"event: response.output_text.delta\n" + events(`{"type":"response.output_text.delta","delta":"response.completed"}`) +
+		"event: response.completed\n" + events(`{"type":"response.completed","response":{"status":"completed"}}`) + mark},
+	"messages": {protocolTyped, messageStart +
+		"event: ping\n" + events(`{"type": "ping"}`) +
+		"event: content_block_delta\n" + events(`{"type":"content_block_delta","delta":{"type":"text_delta","text":"message_stop"}}`) +
+		"event: message_delta\n" + events(`{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}`) +
+		"event: message_stop\n" + events(`{"type":"message_stop"}`) + mark},
+	"Ollama": {protocolOllama, `{"model":"m","message":{"role":"assistant","content":"{\"done\":true}"},"done":false}` + "\n" +
+		`{"model":"m","message":{"role":"assistant","content":""},"done_reason":"stop","done":true,"eval_count":298}` + mark + "\n"},
+}
+
+const mark = "<the end>"
+
+// checkCut feeds the first n bytes of a recorded stream, in pieces, to its detector.
+func checkCut(t *testing.T, name, lineEnd string, n int, pieces []byte) {
+	t.Helper()
+	recorded := recordedStreams[name]
+	text := strings.ReplaceAll(recorded.text, "\n", lineEnd)
+	before, after, _ := strings.Cut(text, mark)
+	text = before + after
+	n = min(n, len(text))
+	end := streamEnd{protocol: recorded.protocol}
+	feed(&end, []byte(text[:n]), pieces)
+	// The second byte of the last line end adds nothing.
+	earliest := len(before) - len(lineEnd) + 1
+	if recorded.protocol == protocolOllama {
+		earliest = len(before)
+	}
+	if got := end.complete(); got && n < earliest || !got && n >= len(before) {
+		t.Errorf("%s: complete %t after %d of %d bytes, the end is at %d", name, got, n, len(text), len(before))
+	}
+}
+
+func TestCutStreams(t *testing.T) {
+	for name, recorded := range recordedStreams {
+		for _, lineEnd := range []string{"\n", "\r\n", "\r"} {
+			for n := range 2 * len(recorded.text) {
+				checkCut(t, name, lineEnd, n, []byte{byte(n), 1, 1, 40, 1})
+			}
+		}
+	}
+}
+
+// Recorded streams are incomplete wherever they are cut, and complete otherwise.
+func FuzzCutStreams(f *testing.F) {
+	f.Add(byte(0), byte(0), uint16(100), []byte{1, 2, 3})
+	f.Add(byte(6), byte(1), uint16(10000), []byte{200, 0, 1})
+	names := slices.Sorted(maps.Keys(recordedStreams))
+	f.Fuzz(func(t *testing.T, which, lineEnd byte, n uint16, pieces []byte) {
+		checkCut(t, names[int(which)%len(names)], []string{"\n", "\r\n", "\r"}[lineEnd%3], int(n), pieces)
 	})
 }
 
@@ -183,11 +283,12 @@ func TestLinesThatAreTooLong(t *testing.T) {
 		text     string
 		complete bool
 	}{
-		"a finish that is cut":    {`data: {"choices":[{"index":0,"finish_reason":"stop","x":"` + long + `"}]}` + "\n", false},
-		"a line after it":         {"data: " + long + "\n" + events(stop), true},
+		"a finish that is cut":    {`data: {"choices":[{"index":0,"finish_reason":"stop","x":"` + long + `"}]}` + "\n\n", false},
+		"an event after it":       {"data: " + long + "\n\n" + events(stop), true},
 		"an endless line":         {"data: " + long + long, false},
 		"the next is looked at":   {": " + long + "\r\n" + events(done), true},
-		"an error that is cut":    {`data: {"error":{"message":"` + long + `"}}` + "\n", false},
+		"an error that is cut":    {`data: {"error":{"message":"` + long + `"}}` + "\n\n", false},
+		"a finish on many lines":  {"data: " + long + "\ndata: x\n" + events(stop), false},
 		"done within a long line": {"data: " + long + " [DONE]\n", false},
 	} {
 		for _, piece := range []int{1 << 12, 1 << 15, 1 << 21} {
@@ -200,8 +301,8 @@ func TestLinesThatAreTooLong(t *testing.T) {
 			if piece < 1<<21 && s.complete() != c.complete {
 				t.Errorf("%s, in pieces of %d: complete %t", name, piece, s.complete())
 			}
-			if cap(s.partial) > 2*maxEventBytes {
-				t.Errorf("%s: holds %d bytes", name, cap(s.partial))
+			if held := cap(s.partial) + cap(s.data); held > 4*maxEventBytes {
+				t.Errorf("%s: holds %d bytes", name, held)
 			}
 		}
 	}
