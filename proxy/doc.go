@@ -17,9 +17,14 @@
 //
 // Status, headers other than hop-by-hop ones, trailers and every byte of the
 // upstream's answer. The proxy only inspects the bytes, to detect whether an
-// answer reached its proper end: an SSE stream its terminal event, a JSON body its
-// closing brace. An answer that did not is aborted towards the client too, since
-// several SDKs take a clean end of a truncated stream for success.
+// answer reached its proper end: a stream the terminal event of its protocol, a JSON
+// body its closing brace. An answer that did not is aborted towards the client too,
+// since several SDKs take a clean end of a truncated stream for success. Once the end
+// has gone out the answer is complete, whichever side closes first.
+//
+// An error inside a stream ends nothing by itself: if the upstream goes on, so does
+// the answer. Whatever the proxy cuts, for silence or for sending on after the end, it
+// aborts.
 //
 // # Units
 //
