@@ -113,8 +113,11 @@ func (d *Dispatcher) Start() {
 	go d.run()
 }
 
-// Wake announces that the outbox may hold something new. It does not block.
+// Wake announces that the outbox may hold something new. It does not block. A nil Dispatcher does nothing.
 func (d *Dispatcher) Wake() {
+	if d == nil {
+		return
+	}
 	select {
 	case d.wake <- struct{}{}:
 	default:
@@ -123,8 +126,12 @@ func (d *Dispatcher) Wake() {
 
 // SubmitUnrecorded takes over deliveries that could not be recorded. Urgent ones go out at once, marked as unrecorded,
 // and are recorded when the outbox works again. It returns how many it took: the others are not urgent, or do not fit
-// the buffer (which is counted), and are sent once their event has been recorded. It does not block.
+// the buffer (which is counted), and are sent once their event has been recorded. It does not block. A nil Dispatcher takes
+// none.
 func (d *Dispatcher) SubmitUnrecorded(ds []Delivery) int {
+	if d == nil {
+		return 0
+	}
 	d.mu.Lock()
 	taken := 0
 	for _, x := range ds {

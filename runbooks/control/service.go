@@ -93,6 +93,15 @@ func (s *Service) SetEngine(e Engine) { s.engine = e }
 // SetAutoRollback shows the automatic rollback in the status of pools. Call it before the Service is used.
 func (s *Service) SetAutoRollback(a *AutoRollback) { s.rollback = a }
 
+// AddPool puts a pool into the mode and the pause that are recorded for it.
+func (s *Service) AddPool(now time.Time, name string, gate *admission.Gate) {
+	s.modes.Add(now, name, gate)
+	s.pauses.PoolAdded(now, name)
+}
+
+// RemovePool ends the control of a pool. What is recorded about it is kept.
+func (s *Service) RemovePool(name string) { s.modes.Remove(name) }
+
 // Engine returns the rules engine, nil if no rules are evaluated.
 func (s *Service) Engine() Engine { return s.engine }
 
