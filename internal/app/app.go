@@ -62,12 +62,10 @@ func TimeScale(speed float64) Option {
 	return func(o *options) { o.timeScale = engine.TimeScale(speed) }
 }
 
-// WithoutMonitoring takes no samples, evaluates no rules and sends no notifications. It is for an App that is
-// short-lived and monitored from outside.
+// WithoutMonitoring takes no samples, evaluates no rules and sends no notifications. It is for short-lived Apps.
 func WithoutMonitoring() Option { return func(o *options) { o.withoutMonitoring = true } }
 
-// New builds an App and checks what only its parts can check. It opens nothing. Errors carry the position of the
-// setting.
+// New builds an App and checks what only its parts can check. It opens nothing. Errors carry a setting's position.
 func New(cfg *config.Config, version string, log *slog.Logger, opts ...Option) (*App, error) {
 	a := &App{opts: options{version: version, log: log}, traffic: sandbox.Traffic{Tag: proxy.WithDrillTraffic}}
 	for _, o := range opts {
@@ -114,19 +112,20 @@ func (a *App) Start() error {
 	return nil
 }
 
-// cancelGrace is how long a stop waits, after the drain time, until tasks that were cut off have ended.
-const cancelGrace = 2 * time.Second
+// Limits of what a start, a reload and a stop wait for.
+const (
+	storeOpenTimeout       = 2 * time.Minute  // opening the record, its check and its migration
+	rulesReloadTimeout     = 5 * time.Second  // until the engine has taken new rules
+	verdictTimeout         = 10 * time.Second // writing the verdict of a drill to the outbox
+	drillStopTimeout       = 8 * time.Second  // until a drill has ended
+	cancelGrace            = 2 * time.Second  // until tasks that were cut off after the drain time have ended
+	interactionStopTimeout = 2 * time.Second  // accepted interactions; the record, which stops later, needs time too
+	notifyTimeout          = 3 * time.Second  // messages in flight; others stay in the record for the next start
+)
 
-// notifyTimeout is how long a stop waits for messages in flight. What does not get out stays in the record for the next
-// start.
-const notifyTimeout = 3 * time.Second
-
-var errDraining = errors.New("draining: shutting down")
-
-// Stop shuts down in order: a running drill is aborted and cleared, queued tasks are rejected, no connection is accepted
-// any more, running tasks get the drain time (or ctx, if that is shorter) to finish, and what is left is cut off. The
-// admin plane answers until the end. Stop may be called more than once; all calls return the first one's error. An App
-// that was not started has nothing to stop.
+// Stop shuts down in order: a running drill is aborted and cleared, queued tasks are rejected, connections are no longer
+// accepted, running tasks get the drain time (or ctx, if that is shorter) to finish, and what is left is cut off. The
+// admin plane answers until the end. All calls return the first one's error. An App not started has nothing to stop.
 func (a *App) Stop(ctx context.Context) error {
 	a.stopOnce.Do(func() {
 		if a.servers.failed != nil {
@@ -174,7 +173,7 @@ func (a *App) Pools() []Pool { return a.current.Load().pools }
 // ready reports whether tasks are accepted.
 func (a *App) ready() error {
 	if a.draining.Load() {
-		return errDraining
+		return errors.New("draining: shutting down")
 	}
 	return nil
 }

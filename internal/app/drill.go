@@ -44,16 +44,14 @@ func (a *App) startDrills() (err error) {
 			return pool.Name
 		},
 		NotificationTarget: func() string { return slackChannel(a.config().Slack).Target() },
-		Metrics:            a.metrics.drills, OnVerdict: a.notifyVerdict, Version: a.opts.version, Log: a.opts.component("drills"),
+		Metrics:            a.metrics.drills, OnVerdict: a.notifyVerdict, Version: a.opts.version,
+		Log: a.opts.component("drills"),
 	})
 	if err != nil {
 		return fmt.Errorf("drills: %w", err)
 	}
 	return nil
 }
-
-// drillStopTimeout is how long a stop waits for a drill to end.
-const drillStopTimeout = 8 * time.Second
 
 // stopDrills aborts the drill in progress. It comes before everything else: a fault must not outlast a stop.
 func (a *App) stopDrills(ctx context.Context) error {
@@ -65,9 +63,6 @@ func (a *App) stopDrills(ctx context.Context) error {
 	return a.drills.Stop(ctx)
 }
 
-// sandboxesDir is where twins keep their records while they live, in the data directory.
-const sandboxesDir = "drills"
-
 // drillEnvironments builds the environments of drills from production's settings.
 func (a *App) drillEnvironments() *sandbox.Environments {
 	e := &sandbox.Environments{
@@ -78,7 +73,7 @@ func (a *App) drillEnvironments() *sandbox.Environments {
 		},
 	}
 	if !a.opts.ephemeral {
-		e.Dir = filepath.Join(a.config().DataDir, sandboxesDir)
+		e.Dir = filepath.Join(a.config().DataDir, "drills")
 	}
 	return e
 }
@@ -139,9 +134,6 @@ func (a *App) drillAPI() *api.DrillPorts {
 	}}
 	return &api.DrillPorts{Catalog: audited, Controller: audited, Runs: a.record.store.Drills()}
 }
-
-// verdictTimeout bounds the writing of a verdict to the outbox.
-const verdictTimeout = 10 * time.Second
 
 // notifyVerdict announces the verdict of a run. The owner of a drill that failed is mentioned, if Slack knows him.
 func (a *App) notifyVerdict(r drill.Run) {

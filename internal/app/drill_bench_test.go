@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"headgate/internal/config"
+	"headgate/internal/lifecycle"
 	"headgate/internal/loadgen"
 	"headgate/internal/modelstub"
 	"headgate/runbooks/drill"
@@ -39,7 +40,7 @@ func measureSandboxImpact(b *testing.B) (alone, beside float64) {
 	endpoint := httptest.NewServer(stub)
 	defer endpoint.Close()
 	cfg := config.Default()
-	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = loopback, loopback, b.TempDir(), 0
+	cfg.Listen, cfg.Admin.Listen, cfg.DataDir, cfg.Drain = lifecycle.Loopback, lifecycle.Loopback, b.TempDir(), 0
 	cfg.Pools[0].Upstream, cfg.Pools[0].Workers = endpoint.URL+"/v1", 64
 	a, err := New(cfg, "bench", slog.New(slog.DiscardHandler))
 	if err != nil {

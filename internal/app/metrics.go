@@ -30,13 +30,9 @@ func newMetrics(version string, scale engine.TimeScale) (m metrics, err error) {
 		Name: "headgate_build_info", Help: "1; the version is in the label.",
 		ConstLabels: prometheus.Labels{"version": version},
 	}, func() float64 { return 1 })
-	for _, c := range []prometheus.Collector{
+	m.registry.MustRegister(
 		build, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	} {
-		if err := m.registry.Register(c); err != nil {
-			return m, fmt.Errorf("metrics of the process: %w", err)
-		}
-	}
+	)
 	if m.proxy, err = proxy.NewMetrics(m.registry); err != nil {
 		return m, err
 	}

@@ -69,12 +69,12 @@ func (m *monitor) run(name string, f func(context.Context)) {
 // startEngine begins to evaluate rules.
 func (a *App) startEngine(m *monitor, cfg *config.Config, clock func() time.Time) (err error) {
 	m.engine, err = engine.New(engine.Options{
-		Config: a.opts.timeScale.Config(engine.DefaultConfig(), cfg.Rules.Interval), Rules: a.current.Load().rules, Signals: m.samples,
-		Journal: a.record.store.EngineJournal(m.planner), Log: a.opts.component("engine"),
+		Config: a.opts.timeScale.Config(engine.DefaultConfig(), cfg.Rules.Interval), Rules: a.current.Load().rules,
+		Signals: m.samples, Journal: a.record.store.EngineJournal(m.planner), Log: a.opts.component("engine"),
 		Metrics: a.metrics.engine, Clock: clock,
 		OnStep:    func(engine.Batch) { a.record.autoRollback.Wake() },
-		OnSaved:   func(engine.Batch) { m.wakeDispatcher() },
-		OnUnsaved: func(b engine.Batch) { m.dispatchUnrecorded(m.planner(b, alerts.TxView{})) },
+		OnSaved:   func(engine.Batch) { m.dispatcher.Wake() },
+		OnUnsaved: func(b engine.Batch) { m.dispatcher.SubmitUnrecorded(m.planner(b, alerts.TxView{})) },
 	})
 	if err != nil {
 		return fmt.Errorf("engine: %w", err)
@@ -159,18 +159,6 @@ func (a *App) startHeartbeat(m *monitor, cfg *config.Config) error {
 	}
 	m.run("heartbeat", heartbeat.Run)
 	return nil
-}
-
-func (m *monitor) wakeDispatcher() {
-	if m.dispatcher != nil {
-		m.dispatcher.Wake()
-	}
-}
-
-func (m *monitor) dispatchUnrecorded(ds []alerts.Delivery) {
-	if m.dispatcher != nil {
-		m.dispatcher.SubmitUnrecorded(ds)
-	}
 }
 
 // stopMonitor ends what startMonitor began, last first.

@@ -12,29 +12,27 @@ import (
 	"headgate/web/ui"
 )
 
-// Status returns the pools, in the order of the settings.
+// Status returns the pools, in the order of the settings, with what the proxy observed.
 func (a *App) Status(now time.Time) api.Status {
 	s := api.Status{Version: a.opts.version}
 	for _, p := range a.Pools() {
-		if pool, ok := a.record.control.PoolStatus(now, p.Name); ok {
-			a.addObserved(&pool, now, p)
-			s.Pools = append(s.Pools, pool)
+		pool, ok := a.record.control.PoolStatus(now, p.Name)
+		if !ok {
+			continue
 		}
+		recent := a.metrics.proxy.Recent(p.Name, now)
+		pool.SLOS, pool.Refused1m = control.Seconds(p.SLO), recent.Rejected
+		pool.Admitted1m = max(recent.Arrivals-recent.Rejected-recent.Invalid, 0)
+		if recent.Ended > 0 {
+			p95 := control.Seconds(recent.P95)
+			pool.P95TurnaroundS = &p95
+		}
+		if use, known := a.metrics.proxy.EnvelopeUse(p.Name, now); known {
+			pool.EnvelopeUse = &use
+		}
+		s.Pools = append(s.Pools, pool)
 	}
 	return s
-}
-
-// addObserved adds what the proxy observed.
-func (a *App) addObserved(s *control.PoolStatus, now time.Time, p Pool) {
-	recent := a.metrics.proxy.Recent(p.Name, now)
-	s.SLOS, s.Refused1m, s.Admitted1m = control.Seconds(p.SLO), recent.Rejected, max(recent.Arrivals-recent.Rejected-recent.Invalid, 0)
-	if recent.Ended > 0 {
-		p95 := control.Seconds(recent.P95)
-		s.P95TurnaroundS = &p95
-	}
-	if use, known := a.metrics.proxy.EnvelopeUse(p.Name, now); known {
-		s.EnvelopeUse = &use
-	}
 }
 
 // incidentReader shows the record of incidents to the admin API.

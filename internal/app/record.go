@@ -27,9 +27,6 @@ type record struct {
 	writers      *lifecycle.Task       // of modes, pauses and audit
 }
 
-// storeOpenTimeout bounds the opening of the record, its check and its migration.
-const storeOpenTimeout = 2 * time.Minute
-
 // openRecord opens the record, puts the pools into the modes that it holds, and begins to record changes.
 func (a *App) openRecord() error {
 	ctx, cancel := context.WithTimeout(context.Background(), storeOpenTimeout)
@@ -103,20 +100,6 @@ func (a *App) loadControl(ctx context.Context, r *record, writer string, cfg *co
 	return r.autoRollback.Load(ctx, r.modes)
 }
 
-// addPools puts new pools into the modes and pauses that are recorded of them.
-func (r *record) addPools(now time.Time, pools []Pool) {
-	for _, p := range pools {
-		r.modes.Add(now, p.Name, p.Gate)
-		r.pauses.PoolAdded(now, p.Name)
-	}
-}
-
-func (r *record) removePools(pools []Pool) {
-	for _, p := range pools {
-		r.modes.Remove(p.Name)
-	}
-}
-
 // close writes what is not recorded yet, within the bounds of the writers, and closes the store.
 func (r *record) close(ctx context.Context) error {
 	if r == nil {
@@ -132,7 +115,8 @@ func autoRollbackSettings(c config.Rollback) control.AutoRollbackSettings {
 
 // enqueueReminder adds a reminder to the outbox. The outbox holds each reminder once.
 func (a *App) enqueueReminder(ctx context.Context, r control.Reminder) error {
-	return a.enqueueNotice(ctx, a.notifiers.Routes.NewNotice(newID(), fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour), r.Pool, r.String(), r.At, false))
+	id := fmt.Sprintf("%s-h%d", r.ChangeID, r.Hour)
+	return a.enqueueNotice(ctx, a.notifiers.Routes.NewNotice(newID(), id, r.Pool, r.String(), r.At, false))
 }
 
 // enqueueNotice adds a notice to the outbox and wakes the dispatcher.
@@ -140,7 +124,7 @@ func (a *App) enqueueNotice(ctx context.Context, notice alerts.Delivery) error {
 	if err := a.record.store.Outbox().Save(ctx, alerts.Changes{Add: []alerts.Delivery{notice}}); err != nil {
 		return err
 	}
-	a.monitor.wakeDispatcher()
+	a.monitor.dispatcher.Wake()
 	return nil
 }
 
@@ -148,7 +132,7 @@ func (a *App) enqueueNotice(ctx context.Context, notice alerts.Delivery) error {
 func (a *App) notifyUnrecordedRollback(c control.ModeChange) {
 	at := time.Now().UTC().Truncate(time.Millisecond)
 	notice := a.notifiers.Routes.NewNotice(newID(), c.ID, c.Pool, c.UnrecordedRollbackText(), at, false)
-	a.monitor.dispatchUnrecorded([]alerts.Delivery{notice})
+	a.monitor.dispatcher.SubmitUnrecorded([]alerts.Delivery{notice})
 }
 
 // writerID names this process in the record.

@@ -13,6 +13,7 @@ import (
 	"headgate/engine"
 	"headgate/engine/rules"
 	"headgate/internal/config"
+	"headgate/internal/lifecycle"
 	"headgate/internal/sqlite"
 	"headgate/runbooks/drill/sandbox"
 	"headgate/web/api"
@@ -79,12 +80,9 @@ func (s sandboxSystem) SetMode(ctx context.Context, pool, mode, reason string) (
 	return shown, nil
 }
 
-// maxSandboxIncidents bounds the incidents of a twin that are read.
-const maxSandboxIncidents = 200
-
 // Incidents returns the IDs of the twin's incidents.
 func (s sandboxSystem) Incidents(ctx context.Context) ([]string, error) {
-	return s.incidentIDs(ctx, sqlite.IncidentFilter{Limit: maxSandboxIncidents})
+	return s.incidentIDs(ctx, sqlite.IncidentFilter{Limit: sqlite.MaxLimit})
 }
 
 // incidentIDs returns the IDs of recorded incidents.
@@ -115,11 +113,12 @@ func (s sandboxSystem) Stop(ctx context.Context) error {
 // divided by the speed. The idle timeout of the upstream is scaled too, but not below a second.
 func sandboxConfig(cfg *config.Config, p config.Pool, s sandbox.SystemSpec) *config.Config {
 	c := config.Default()
-	c.Listen, c.Admin.Listen, c.DataDir, c.Drain = loopback, loopback, s.Dir, 0
+	c.Listen, c.Admin.Listen, c.DataDir, c.Drain = lifecycle.Loopback, lifecycle.Loopback, s.Dir, 0
 	c.Rules.Interval = cfg.Rules.Interval // the rules themselves are passed to New
 	c.Rollback.Auto = false               // only steps of the drill roll back
 	c.Slack = config.Slack{
-		BotToken: config.NewSecret(s.Messages.Token), APIURL: s.Messages.APIURL, Channels: config.Channels{Page: s.Messages.Channel},
+		BotToken: config.NewSecret(s.Messages.Token), APIURL: s.Messages.APIURL,
+		Channels: config.Channels{Page: s.Messages.Channel},
 	}
 	p.Upstream, p.UpstreamKey, p.Models, p.Endpoints = s.UpstreamURL, config.Secret{}, []string{"*"}, nil
 	p.Mode, p.Workers = "enforce", s.Workers
@@ -129,8 +128,6 @@ func sandboxConfig(cfg *config.Config, p config.Pool, s sandbox.SystemSpec) *con
 	c.Pools = []config.Pool{p}
 	return c
 }
-
-const loopback = "127.0.0.1:0"
 
 // findPool returns the pool of a name; the first for an empty name.
 func findPool(cfg *config.Config, name string) (config.Pool, error) {

@@ -75,13 +75,17 @@ func (a *App) Reload(cfg *config.Config) error {
 		return err
 	}
 	now := time.Now()
-	a.record.addPools(now, poolsNotIn(p.pools, before.pools))
+	for _, pool := range poolsNotIn(p.pools, before.pools) {
+		a.record.control.AddPool(now, pool.Name, pool.Gate)
+	}
 	a.proxy.Apply(routes)
 	for i, pool := range p.pools {
 		err = errors.Join(err, pool.Gate.Reconfigure(now, p.limits[i]))
 	}
 	a.current.Store(&p.settings)
-	a.record.removePools(poolsNotIn(before.pools, p.pools))
+	for _, pool := range poolsNotIn(before.pools, p.pools) {
+		a.record.control.RemovePool(pool.Name)
+	}
 	if a.interactions != nil {
 		err = errors.Join(err, a.interactions.SetAllow(allowLists(cfg.Slack.Allow)))
 	}
@@ -178,9 +182,6 @@ func rulePool(p config.Pool) rules.Pool {
 	}
 }
 
-// rulesReloadTimeout bounds the wait until the engine has taken new rules.
-const rulesReloadTimeout = 5 * time.Second
-
 // reload gives new rules to the engine, all or none.
 func (m *monitor) reload(rules []engine.Rule) error {
 	if m == nil {
@@ -194,8 +195,8 @@ func (m *monitor) reload(rules []engine.Rule) error {
 	return nil
 }
 
-// assumedServiceDivisor is the part of the SLO that a task is assumed to take until one
-// has been measured: with more, the threshold policy would not hold the SLO.
+// assumedServiceDivisor is the part of the SLO that a task is assumed to take until one has been measured: with more, the
+// threshold policy would not hold the SLO.
 const assumedServiceDivisor = 4
 
 // poolParts makes the parts of a pool from its settings: those of the gate, and the pool of the data plane with a new
@@ -208,7 +209,8 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 	if g.Mode, err = admission.ParseMode(c.Mode); err != nil {
 		return g, p, err
 	}
-	if g.Policy, err = admission.ParsePolicy(c.Admission.Policy, c.Admission.MaxQueueAge, c.Admission.DepthMultiple); err != nil {
+	a := c.Admission
+	if g.Policy, err = admission.ParsePolicy(a.Policy, a.MaxQueueAge, a.DepthMultiple); err != nil {
 		return g, p, err
 	}
 	p = proxy.Pool{

@@ -17,8 +17,7 @@ import (
 
 // newNotifiers builds the senders from the settings. Calls of the bot go through transport; nil: its default.
 func newNotifiers(cfg *config.Config, transport http.RoundTripper) (slack.Notifiers, error) {
-	s := cfg.Slack
-	c := s.Channels
+	s, c := cfg.Slack, cfg.Slack.Channels
 	n, err := slack.NewNotifiers(slack.NotifierOptions{
 		Token: s.BotToken.Reveal(), Webhook: s.Webhook.Reveal(), PageMention: s.Mention.Page,
 		Channels:    alerts.Routes{Page: c.Page, Warn: c.Warn, Drills: c.Drills, Fallback: c.Fallback},
@@ -54,10 +53,6 @@ func TestAlerts(ctx context.Context, cfg *config.Config) ([]slack.Check, error) 
 	}
 	return checks, nil
 }
-
-// interactionStopTimeout is how long a stop waits for interactions that were accepted and for requests in flight: what
-// is stopped afterwards, the record among it, needs its time too.
-const interactionStopTimeout = 2 * time.Second
 
 // buttonsEnabled says whether button presses can come back: only then messages have buttons.
 func buttonsEnabled(c config.Slack) bool {
@@ -130,6 +125,6 @@ func (s slackIncidents) Append(ctx context.Context, inc engine.Incident, e engin
 	if err := journal.Save(ctx, engine.Batch{Incidents: []engine.Incident{inc}, Events: []engine.Event{e}}); err != nil {
 		return err
 	}
-	s.app.monitor.wakeDispatcher()
+	s.app.monitor.dispatcher.Wake()
 	return nil
 }
