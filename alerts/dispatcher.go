@@ -355,20 +355,21 @@ func (d *Dispatcher) runStep(ctx context.Context, s step) {
 	defer func() {
 		if p := recover(); p != nil {
 			// The panic's value may hold what was to be sent, so it is not logged.
-			r = stepResult{step: s, send: SendResult{Outcome: Malformed, Reason: "the notifier panicked"}, err: ErrLookupUnavailable}
+			send := SendResult{Outcome: Malformed, Reason: "the notifier panicked"}
+			r = stepResult{step: s, send: send, err: ErrLookupUnavailable}
 			d.o.Log.Error("notifier panicked", "destination", s.delivery.Destination, "delivery", s.delivery.ID)
 		}
 		d.results <- r
 	}()
-	sender := d.o.Notifiers[s.delivery.Destination]
+	notifier := d.o.Notifiers[s.delivery.Destination]
 	switch {
-	case sender == nil: // a destination of earlier settings
+	case notifier == nil: // a destination of earlier settings
 		r.send = SendResult{Outcome: PermanentFailure, Reason: "no notifier configured for destination"}
 		r.err = ErrLookupUnavailable
 	case s.lookup:
-		r.ref, r.found, r.err = sender.Lookup(ctx, s.delivery, s.thread)
+		r.ref, r.found, r.err = notifier.Lookup(ctx, s.delivery, s.thread)
 	default:
-		r.send = sender.Send(ctx, s.delivery, s.thread, s.delivery.PlainText)
+		r.send = notifier.Send(ctx, s.delivery, s.thread, s.delivery.PlainText)
 	}
 }
 
@@ -463,7 +464,7 @@ func (d *Dispatcher) threadRef(at threadKey, now time.Time) Ref {
 	return ref
 }
 
-// callOutbox calls the outbox within its time limit. After an error it makes no call for OutboxRetry.
+// callOutbox calls the outbox within its time limit. After an error it skips all calls until outboxRetry has passed.
 func (d *Dispatcher) callOutbox(op string, now time.Time, f func(context.Context) error) bool {
 	if now.Before(d.outboxRetryAt) {
 		return false

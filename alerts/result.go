@@ -16,16 +16,16 @@ type decision struct {
 const maxRetryAfter = 15 * time.Minute
 
 // applySend turns a notifier's report into changes. It is pure but for the random numbers.
-func (o Options) applySend(s step, a SendResult, now time.Time) decision {
+func (o Options) applySend(s step, result SendResult, now time.Time) decision {
 	d := s.delivery
-	d.Reason = a.Reason
+	d.Reason = result.Reason
 	opens := d.StartsThread(s.thread)
-	if a.Outcome == Delivered && opens && a.Ref == (Ref{}) {
-		a.Outcome, d.Reason = Ambiguous, "no message reference returned"
+	if result.Outcome == Delivered && opens && result.Ref == (Ref{}) {
+		result.Outcome, d.Reason = Ambiguous, "no message reference returned"
 	}
-	switch a.Outcome {
+	switch result.Outcome {
 	case Delivered:
-		return markSent(d, s.thread, a.Ref)
+		return markSent(d, s.thread, result.Ref)
 	case Ambiguous:
 		if d.EditsMessage(s.thread) { // repeating it does no harm
 			return retryAt(d, now.Add(backoff(d.Attempts, o.Random())))
@@ -47,7 +47,7 @@ func (o Options) applySend(s step, a SendResult, now time.Time) decision {
 			return res
 		}
 	}
-	hold := max(0, min(a.RetryAfter, maxRetryAfter))
+	hold := max(0, min(result.RetryAfter, maxRetryAfter))
 	wait := hold
 	if wait == 0 {
 		wait = backoff(d.Attempts, o.Random())

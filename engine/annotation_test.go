@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-func (s *script) annotate(r Annotation) []Incident {
+func (s *script) annotate(annotation Annotation) []Incident {
 	s.t.Helper()
-	annotated, b, err := s.m.Annotate(s.now, r)
+	annotated, b, err := s.m.Annotate(s.now, annotation)
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -193,9 +193,9 @@ func (e *Engine) Silence(ctx context.Context, s Silence) (SilenceResult, error) 
 
 // checkRuleExists says whether there is a rule of that name, in that pool if one is named.
 func (l *loop) checkRuleExists(rule, pool string) error {
-	asked, watching := splitRules(l.rules)
+	signalRules, missingRules := splitRules(l.rules)
 	var names []string
-	for _, r := range append(asked, watching...) {
+	for _, r := range append(signalRules, missingRules...) {
 		if r.Name == rule && (pool == "" || r.Pool == pool) {
 			return nil
 		}

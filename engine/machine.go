@@ -49,8 +49,8 @@ func (m *Machine) Step(now time.Time, elapsed time.Duration, rules []Rule, value
 // evaluateRules advances the states of all rules and returns their keys.
 func (t *txn) evaluateRules(rules []Rule, values map[Key]Value) map[Key]bool {
 	live := make(map[Key]bool, len(rules))
-	asked, watching := splitRules(rules)
-	for _, r := range asked {
+	signalRules, missingRules := splitRules(rules)
+	for _, r := range signalRules {
 		live[r.Key()] = true
 		v, ok := values[r.Key()]
 		if !ok {
@@ -58,9 +58,9 @@ func (t *txn) evaluateRules(rules []Rule, values map[Key]Value) map[Key]bool {
 		}
 		t.evaluateRule(r, v)
 	}
-	for _, r := range watching {
+	for _, r := range missingRules {
 		live[r.Key()] = true
-		t.evaluateRule(t.missingSignals(r, asked))
+		t.evaluateRule(t.missingSignals(r, signalRules))
 	}
 	return live
 }
@@ -90,8 +90,8 @@ func (t *txn) closeDuplicates() {
 	t.m.duplicates = nil
 }
 
-func sortedKeys(slots map[Key]*ruleState) []Key {
-	return slices.SortedFunc(maps.Keys(slots), func(a, b Key) int {
+func sortedKeys(states map[Key]*ruleState) []Key {
+	return slices.SortedFunc(maps.Keys(states), func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Pool, b.Pool), cmp.Compare(a.Rule, b.Rule))
 	})
 }
@@ -130,9 +130,9 @@ type RuleStatus struct {
 
 // Statuses returns the status of the rules and of those that watch their signals.
 func (m *Machine) Statuses(rules []Rule) []RuleStatus {
-	asked, watching := splitRules(rules)
-	all := make([]RuleStatus, 0, len(asked)+len(watching))
-	for _, r := range append(asked, watching...) {
+	signalRules, missingRules := splitRules(rules)
+	all := make([]RuleStatus, 0, len(signalRules)+len(missingRules))
+	for _, r := range append(signalRules, missingRules...) {
 		status := RuleStatus{Rule: r, State: State{Key: r.Key()}, Value: Value{Quality: Missing}}
 		if s, ok := m.states[r.Key()]; ok {
 			status.State, status.Value = s.State, s.last
@@ -149,7 +149,7 @@ type txn struct {
 	now     time.Time
 	elapsed time.Duration
 
-	touchedStates    []Key // touched, in order
+	touchedStates    []Key // keys of the states that were read for changing, each once, the first one first
 	statesBefore     map[Key]State
 	touchedIncidents []string
 	incidentsBefore  map[string]Incident

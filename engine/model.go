@@ -41,7 +41,7 @@ type Resolution string
 const (
 	Recovered   Resolution = "recovered"
 	NoTraffic   Resolution = "no_traffic"   // idle for long enough
-	RuleDeleted Resolution = "rule_deleted" // the rule, or its pool, is gone
+	RuleDeleted Resolution = "rule_deleted" // the rule or its pool is gone, or the incident duplicates a newer one of its rule
 )
 
 // Incident is one problem, from first firing to resolved: it spans warn and page, and short recoveries. Alerts

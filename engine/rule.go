@@ -229,32 +229,32 @@ func MissingRule(pool string) Rule {
 
 // splitRules returns the rules whose signals are queried, and those that watch the signals of each pool. Of several
 // rules with one key the first counts.
-func splitRules(rules []Rule) (asked, watching []Rule) {
+func splitRules(rules []Rule) (signalRules, missingRules []Rule) {
 	seen := make(map[Key]bool, len(rules))
 	for _, r := range rules {
 		switch {
 		case seen[r.Key()]:
 		case r.Name == SignalMissing:
-			watching = append(watching, r)
+			missingRules = append(missingRules, r)
 		default:
-			asked = append(asked, r)
+			signalRules = append(signalRules, r)
 		}
 		seen[r.Key()] = true
 	}
-	for _, r := range asked {
+	for _, r := range signalRules {
 		if watch := MissingRule(r.Pool); !seen[watch.Key()] {
-			watching = append(watching, watch)
+			missingRules = append(missingRules, watch)
 			seen[watch.Key()] = true
 		}
 	}
-	return asked, watching
+	return signalRules, missingRules
 }
 
 // missingSignals returns the value of a rule that watches signals, and the rule with a summary that names the missing
 // ones.
-func (t *txn) missingSignals(r Rule, asked []Rule) (Rule, Value) {
+func (t *txn) missingSignals(r Rule, signalRules []Rule) (Rule, Value) {
 	var lost []string
-	for _, other := range asked {
+	for _, other := range signalRules {
 		s := t.m.states[other.Key()]
 		if other.Pool == r.Pool && s.band == bandMissing && s.MissingFor >= t.m.c.MissingGrace {
 			lost = append(lost, other.Name)

@@ -270,7 +270,7 @@ func (t *task) start(fastPath bool) *failure {
 
 func (t *task) checkBeforeDispatch(now time.Time) admission.Decision {
 	defer t.reportGatePanics()
-	return t.pool.Gate.Start(now, t.ticket)
+	return t.pool.Gate.CheckDispatch(now, t.ticket)
 }
 
 // keepAlive sends a comment of one line without an event's end: the only thing

@@ -38,7 +38,7 @@ func endedRun(n int, v drill.Verdict) drill.Run {
 		},
 		Phases:   []drill.Phase{{Name: drill.PhaseInject, Started: at, Ended: at.Add(time.Second), Note: "fence 1"}},
 		Messages: []drill.Message{{Kind: "post", Level: "warn", Text: "DRILL\x1b[2J\nsecond", Accepted: at}},
-		UndoResults: []drill.UndoResult{{What: "rollback", At: at, Took: time.Second, OK: true},
+		Reverts: []drill.RevertResult{{What: "rollback", At: at, Took: time.Second, OK: true},
 			{What: "lock_record", At: at, Note: "held on"}},
 	}
 	return r

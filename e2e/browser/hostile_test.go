@@ -148,8 +148,8 @@ func (d hostileStore) replaceTexts(r drill.Run) drill.Run {
 		h := &r.Hypotheses[i]
 		h.Evidence, h.Reason = d.text, d.text
 	}
-	for i := range r.UndoResults {
-		r.UndoResults[i].What, r.UndoResults[i].Note = d.text, d.text
+	for i := range r.Reverts {
+		r.Reverts[i].What, r.Reverts[i].Note = d.text, d.text
 	}
 	r.Messages = append(r.Messages, drill.Message{Incident: name, Kind: "post", Level: "page", Channel: name, Text: d.text, FirstAttempt: r.Started, Accepted: r.Started})
 	return r

@@ -21,7 +21,7 @@ func (m *generator) addEvidence(r *drill.Run) {
 	ms := time.Millisecond
 	phase(drill.PhaseClaim, 12*ms, "")
 	phase(drill.PhasePreflight, 35*ms, "no open page, enforce, budget 91 % left")
-	phase(drill.PhaseBrakes, 140*ms, "a canary fault was cleared in 3 ms")
+	phase(drill.PhaseClearCheck, 140*ms, "a canary fault was cleared in 3 ms")
 	if sc.Baseline > 0 {
 		phase(drill.PhaseBaseline, real(sc.Baseline), "the steady state holds")
 	}
@@ -41,10 +41,10 @@ func (m *generator) addEvidence(r *drill.Run) {
 	m.addHypotheses(r)
 	m.addMessages(r)
 	for _, f := range sc.Faults {
-		r.UndoResults = append(r.UndoResults, drill.UndoResult{What: fmt.Sprintf("fault %s on the way to upstream", f.Kind), At: at, Took: 4 * ms, OK: true, Note: "3 calls were let go"})
+		r.Reverts = append(r.Reverts, drill.RevertResult{What: fmt.Sprintf("fault %s on the way to upstream", f.Kind), At: at, Took: 4 * ms, OK: true, Note: "3 calls were let go"})
 	}
 	for _, s := range sc.Steps {
-		r.UndoResults = append(r.UndoResults, drill.UndoResult{What: fmt.Sprintf("step %s at %s", s.Kind, s.At), At: at, Took: 2 * ms, OK: true})
+		r.Reverts = append(r.Reverts, drill.RevertResult{What: fmt.Sprintf("step %s at %s", s.Kind, s.At), At: at, Took: 2 * ms, OK: true})
 	}
 }
 

@@ -43,7 +43,7 @@ func save(ctx context.Context, store drill.Store, r drill.Run) error {
 	}
 	begun := r
 	begun.Status, begun.Verdict, begun.Reason, begun.Ended = drill.Claimed, "", "", time.Time{}
-	begun.Hypotheses, begun.Series, begun.Messages, begun.UndoResults = nil, nil, nil, nil
+	begun.Hypotheses, begun.Series, begun.Messages, begun.Reverts = nil, nil, nil, nil
 	fence, err := store.Claim(ctx, r.Started, begun, lease)
 	if err != nil {
 		return err

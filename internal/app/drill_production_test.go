@@ -72,8 +72,8 @@ func TestProductionPageAbortsADrill(t *testing.T) {
 	id := startDrill(r)
 	saveIncident(r, firstID, "default", engine.LevelPage, time.Now().UTC(), time.Time{})
 	ended := waitDrillEnded(r, id)
-	if ended.Verdict != drill.Aborted || !strings.Contains(ended.Reason, "a page is open: queue_age of pool default") || len(ended.UndoResults) == 0 {
-		t.Errorf("%s: %s, reverted %+v", ended.Verdict, ended.Reason, ended.UndoResults)
+	if ended.Verdict != drill.Aborted || !strings.Contains(ended.Reason, "a page is open: queue_age of pool default") || len(ended.Reverts) == 0 {
+		t.Errorf("%s: %s, reverted %+v", ended.Verdict, ended.Reason, ended.Reverts)
 	}
 	skipped, err := r.app.drills.Start(t.Context(), drill.StartRequest{Name: "burst", Actor: "me"})
 	if err != nil {

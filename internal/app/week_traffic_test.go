@@ -104,7 +104,7 @@ func (t *replayTraffic) beginGranted(now time.Time) {
 	for len(t.granted) > 0 {
 		j := t.granted[0]
 		t.granted = t.granted[1:]
-		if d := t.gate.Start(now, j.ticket); d.Reason != admission.ReasonNone {
+		if d := t.gate.CheckDispatch(now, j.ticket); d.Reason != admission.ReasonNone {
 			t.rejected(j.arrived, d.Reason)
 			continue
 		}

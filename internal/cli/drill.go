@@ -271,8 +271,8 @@ func runText(p *printer, r *drill.Run) {
 		}
 		p.printf("%s  %s %s  %s\n", timestampOr(m.Accepted, "not accepted"), m.Level, m.Kind, format.FirstLine(m.Text))
 	}
-	for i := range r.UndoResults {
-		u := &r.UndoResults[i]
+	for i := range r.Reverts {
+		u := &r.Reverts[i]
 		if i == 0 {
 			p.printf("\nROLLBACKS\n")
 		}

@@ -15,7 +15,7 @@ func insertManyRuns(tb testing.TB, s *Store, runs int) {
 		tb.Fatal(err)
 	}
 	run := withProgress(newManualRun("r-1", "burst"), 0)
-	run.Spec, run.UndoResults, run.Messages = drill.Spec{}, nil, nil
+	run.Spec, run.Reverts, run.Messages = drill.Spec{}, nil, nil
 	body, err := encodeBody(run)
 	if err != nil {
 		tb.Fatal(err)

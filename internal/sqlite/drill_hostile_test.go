@@ -158,7 +158,7 @@ func TestManyTexts(t *testing.T) {
 	for range 2 * maxItems {
 		r.Phases = append(r.Phases, drill.Phase{Name: drill.PhaseName(long), Note: long})
 		r.Hypotheses = append(r.Hypotheses, drill.Hypothesis{Value: math.NaN(), Margin: math.Inf(-1), Evidence: long, Reason: long})
-		r.UndoResults = append(r.UndoResults, drill.UndoResult{What: long, Note: long, Took: -1})
+		r.Reverts = append(r.Reverts, drill.RevertResult{What: long, Note: long, Took: -1})
 		r.Messages = append(r.Messages, drill.Message{Text: long, Channel: long, Kind: "post"})
 	}
 	r.Phases = nil // names are words of the program's own
@@ -166,10 +166,10 @@ func TestManyTexts(t *testing.T) {
 	r.Series[5] = drill.Point{At: math.NaN(), Turnaround: math.Inf(1), QueueAge: -7, Depth: -1, Served: math.MaxInt}
 	mustSaveRun(t, s, noon, withVerdict(r, drill.Failed))
 	got := mustLoadRun(t, s, "r-1")
-	if len(got.Hypotheses) == 0 || len(got.UndoResults) == 0 || len(got.Messages) == 0 || len(got.Series) != drill.MaxPoints || len(got.Reason) > maxReason {
-		t.Errorf("%d hypotheses, %d undone, %d messages, %d points", len(got.Hypotheses), len(got.UndoResults), len(got.Messages), len(got.Series))
+	if len(got.Hypotheses) == 0 || len(got.Reverts) == 0 || len(got.Messages) == 0 || len(got.Series) != drill.MaxPoints || len(got.Reason) > maxReason {
+		t.Errorf("%d hypotheses, %d undone, %d messages, %d points", len(got.Hypotheses), len(got.Reverts), len(got.Messages), len(got.Series))
 	}
-	wantClean(t, got.Name, got.Actor, got.Version, got.Reason, got.Hypotheses[0].Reason, got.UndoResults[0].Note, strings.ReplaceAll(got.Messages[0].Text, "\n", ""))
+	wantClean(t, got.Name, got.Actor, got.Version, got.Reason, got.Hypotheses[0].Reason, got.Reverts[0].Note, strings.ReplaceAll(got.Messages[0].Text, "\n", ""))
 	if p := got.Series[5]; p.At != 0 || p.QueueAge != 0 || p.Depth != 0 || p.Served != math.MaxInt32 {
 		t.Errorf("%+v", p)
 	}
@@ -212,7 +212,7 @@ func FuzzSeries(f *testing.F) {
 // FuzzRun: any body or part of a run is rejected, or is encoded again as it was read.
 func FuzzRun(f *testing.F) {
 	run := withProgress(newManualRun("r-1", "burst"), 0)
-	for _, v := range []any{run, run.Spec, run.UndoResults, run.Messages} {
+	for _, v := range []any{run, run.Spec, run.Reverts, run.Messages} {
 		body, err := encodeBody(v)
 		if err != nil {
 			f.Fatal(err)
@@ -227,7 +227,7 @@ func FuzzRun(f *testing.F) {
 		}
 		wantSameBody[drill.Run](t, body)
 		wantSameBody[drill.Spec](t, body)
-		wantSameBody[[]drill.UndoResult](t, body)
+		wantSameBody[[]drill.RevertResult](t, body)
 		wantSameBody[[]drill.Message](t, body)
 	})
 }

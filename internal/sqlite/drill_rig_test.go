@@ -66,7 +66,7 @@ func withProgress(r drill.Run, points int) drill.Run {
 		{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 30, Unit: "s"}, Reason: "no page <came> & went"},
 		{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Measured: true, Value: 1, Margin: 0.125, Passed: true},
 	}
-	r.UndoResults = []drill.UndoResult{{What: "rollback", At: noon.Add(time.Minute), Took: time.Second, OK: true, Note: "restored"}}
+	r.Reverts = []drill.RevertResult{{What: "rollback", At: noon.Add(time.Minute), Took: time.Second, OK: true, Note: "restored"}}
 	r.Messages = []drill.Message{{Incident: "i-1", Kind: "post", Level: "page", Channel: "C1", Text: "DRILL \"old\"\nsecond line", FirstAttempt: noon.Add(time.Second), Accepted: noon.Add(time.Minute)}}
 	r.Series = series(points)
 	return r

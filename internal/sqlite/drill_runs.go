@@ -24,7 +24,8 @@ const (
 const singletonKey = "drills"
 
 var (
-	// The columns beside body are those that are searched. Name and the like are in the body.
+	// The columns beside body are those that are searched; everything else is in the body. The column cause holds
+	// Run.Trigger, opening holds runRow.session: the columns keep their first names.
 	runTable = table{name: "drill_runs", key: []string{"id"}, columns: []string{
 		"id", "at_ms", "drill", "scheduled_ms", "status", "verdict", "cause", "fence", "opening", "body",
 	}}
@@ -52,13 +53,13 @@ type runRow struct {
 // saveRow writes a run's row. The body has neither the parts nor the series.
 func (w *txWriter) saveRow(text string, r runRow) {
 	b := r.Run
-	b.Spec, b.UndoResults, b.Messages, b.Series = drill.Spec{}, nil, nil, nil
+	b.Spec, b.Reverts, b.Messages, b.Series = drill.Spec{}, nil, nil, nil
 	b.Phases, b.Hypotheses = fitItems(b.Phases, maxBody/5), fitItems(b.Hypotheses, maxBody*7/10)
 	writeBody(w, text, b, r.ID, ms(r.at), r.Drill, ms(r.Scheduled), string(r.Status), string(r.Verdict), string(r.Trigger),
 		max(r.Fence, 0), r.session)
 }
 
-// updateRunSQL writes how far a run has come. What was so from the beginning stays.
+// updateRunSQL updates the row of a run. The columns that it names were set by the claim, and keep their values.
 func updateRunSQL() string {
 	return runTable.upsertSQL("at_ms", "drill", "scheduled_ms", "cause", "fence", "opening")
 }
@@ -89,9 +90,9 @@ func validateRun(r drill.Run) error {
 
 // Parts of a run that are stored in separate rows, since lists do not read all of them.
 const (
-	partSpec      = "spec"
-	partRollbacks = "undo"
-	partMessages  = "messages"
+	partSpec     = "spec"
+	partReverts  = "undo"
+	partMessages = "messages"
 )
 
 // encodeSpec writes a spec, as it is frozen with a run.
@@ -110,7 +111,7 @@ func encodeSpec(s drill.Spec) (string, error) {
 // saved every second or so. The spec was written with its claim.
 func (w *txWriter) saveParts(r drill.Run) {
 	text := partTable.upsertSQL() + " WHERE excluded.body <> drill_parts.body"
-	writeBody(w, text, fitItems(r.UndoResults, maxBody), r.ID, partRollbacks)
+	writeBody(w, text, fitItems(r.Reverts, maxBody), r.ID, partReverts)
 	writeBody(w, text, fitItems(r.Messages, maxBody), r.ID, partMessages)
 	w.saveSeries(r.ID, r.Series)
 }
@@ -124,8 +125,8 @@ func decodePart(r *row, run *drill.Run) {
 	switch r.word("part") {
 	case partSpec:
 		run.Spec = decodeBody[drill.Spec](r, "body")
-	case partRollbacks:
-		run.UndoResults = decodeBody[[]drill.UndoResult](r, "body")
+	case partReverts:
+		run.Reverts = decodeBody[[]drill.RevertResult](r, "body")
 	case partMessages:
 		run.Messages = decodeBody[[]drill.Message](r, "body")
 	}
@@ -188,8 +189,8 @@ func (d *Drills) RecordNotRun(ctx context.Context, r drill.Run) error {
 	return d.store.writeTx(ctx, doing, func(w *txWriter) { w.recordEnded(r, spec) })
 }
 
-// CloseInterrupted implements drill.Store. This process holds the data directory, so that
-// all others are gone. Without a directory only those are whose lease has run out.
+// CloseInterrupted implements drill.Store. A process that holds the lock file of the data directory is the only one, so
+// it closes every unfinished run of earlier processes. Without a lock file it closes those whose lease has run out.
 func (d *Drills) CloseInterrupted(ctx context.Context, now time.Time) ([]drill.Run, error) {
 	return write(ctx, d.store, "close the runs that were interrupted", func(w *txWriter) []drill.Run {
 		return w.interrupt(now, d.store.lockFile != nil)
@@ -323,7 +324,8 @@ func (w *txWriter) closeRun(now time.Time, id, why string) drill.Run {
 	return row.Run
 }
 
-// drillLock is the lock under which a run is. Run is empty while it is free.
+// drillLock is the lock that a run holds while it is in progress; only one run can hold it. Its field run is empty
+// while no run does.
 type drillLock struct {
 	run, drill   string
 	since, until time.Time
@@ -342,8 +344,8 @@ func (w *txWriter) loadLock() drillLock {
 	return lock
 }
 
-func (w *txWriter) saveLock(k drillLock) {
-	w.writeRow(lockTable.upsertSQL(), singletonKey, k.run, cleanName(k.drill), ms(k.since), ms(k.until), int64(k.lease), k.fence)
+func (w *txWriter) saveLock(lock drillLock) {
+	w.writeRow(lockTable.upsertSQL(), singletonKey, lock.run, cleanName(lock.drill), ms(lock.since), ms(lock.until), int64(lock.lease), lock.fence)
 }
 
 // pointsPerChunk is how many points are in one row: at its largest, a row must fit into

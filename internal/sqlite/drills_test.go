@@ -39,7 +39,7 @@ func TestRunKept(t *testing.T) {
 	if err != nil || next != "" || len(runs) != 1 {
 		t.Fatalf("%d runs, %q, %v", len(runs), next, err)
 	}
-	r.Series, r.Messages, r.UndoResults = nil, nil, nil
+	r.Series, r.Messages, r.Reverts = nil, nil, nil
 	if diff := cmp.Diff(r, runs[0]); diff != "" {
 		t.Errorf("in the list (-want +got):\n%s", diff)
 	}

@@ -40,7 +40,7 @@ type Options struct {
 type Store struct {
 	path       string // of the database, empty when ephemeral
 	log        *slog.Logger
-	writerName string // the writer's name
+	writerName string // Options.Writer, cleaned: names this process in the record
 	session    string // names this opening
 	schema     *schema
 	lockFile   *os.File
@@ -231,7 +231,8 @@ func (s *Store) release() (err error) {
 	return nil
 }
 
-// wrapErr calls the package's wrapErr, and distinguishes a full disk from a broken one.
+// wrapErr wraps err as the function wrapErr does. If the error is one of the disk and the disk is full, it wraps ErrFull
+// as well.
 func (s *Store) wrapErr(doing string, err error) error {
 	err = wrapErr(doing, err)
 	if errors.Is(err, ErrDisk) && s.path != "" && diskFull(filepath.Dir(s.path)) {

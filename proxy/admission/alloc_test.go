@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 	}{
 		{"offer, start, release", 1, func() {
 			d := idle.Offer(at(0), admission.Task{})
-			idle.Start(at(0), d.Ticket)
+			idle.CheckDispatch(at(0), d.Ticket)
 			idle.Release(at(0), d.Ticket, admission.Served)
 		}},
 		{"refused", 0, func() {

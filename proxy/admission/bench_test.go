@@ -18,7 +18,7 @@ func BenchmarkGateOfferRelease(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		d := g.Offer(epoch, admission.Task{})
-		g.Start(epoch, d.Ticket)
+		g.CheckDispatch(epoch, d.Ticket)
 		g.Release(epoch, d.Ticket, admission.Served)
 	}
 }
@@ -46,7 +46,7 @@ func BenchmarkGateParallel(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			d := g.Offer(epoch, admission.Task{})
-			g.Start(epoch, d.Ticket)
+			g.CheckDispatch(epoch, d.Ticket)
 			g.Release(epoch, d.Ticket, admission.Served)
 		}
 	})

@@ -49,7 +49,7 @@ func TestThousandGoroutines(t *testing.T) {
 				if d.Waiting {
 					<-m
 				}
-				if d.Ticket == nil || g.Start(clock.now(), d.Ticket).Reason != admission.ReasonNone {
+				if d.Ticket == nil || g.CheckDispatch(clock.now(), d.Ticket).Reason != admission.ReasonNone {
 					t.Error("policy none refused a task")
 					return
 				}
@@ -127,7 +127,7 @@ func runTask(t *testing.T, g *admission.Gate, clock *atomicClock, inside *peakGa
 			return end
 		}
 	}
-	if g.Start(clock.now(), d.Ticket).Reason != admission.ReasonNone {
+	if g.CheckDispatch(clock.now(), d.Ticket).Reason != admission.ReasonNone {
 		if g.Release(clock.now(), d.Ticket, admission.Dropped) {
 			t.Error("a permit came back twice")
 		}

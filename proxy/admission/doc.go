@@ -32,10 +32,9 @@
 //
 // # Sources
 //
-// Policy threshold is the rule of the article that the project is based on: it
-// uses queue age and queue depth, not utilisation, because utilisation hides how
-// much of the deadline is left. The running mean and variance of service times
-// follow West, "Updating mean and variance estimates: an improved method",
-// CACM 22(9), 1979, with exponential weights as in Finch, "Incremental
-// calculation of weighted mean and variance", 2009.
+// The threshold policy uses queue age and queue depth, not utilisation, because
+// utilisation hides how much of the deadline is left. The running mean and
+// variance of service times follow West, "Updating mean and variance estimates: an
+// improved method", CACM 22(9), 1979, with exponential weights as in Finch,
+// "Incremental calculation of weighted mean and variance", 2009.
 package admission

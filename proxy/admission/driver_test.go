@@ -15,7 +15,7 @@ import (
 // find the faults of the pretenders in mutant_test.go.
 type subject interface {
 	Offer(time.Time, admission.Task) admission.Decision
-	Start(time.Time, *admission.Ticket) admission.Decision
+	CheckDispatch(time.Time, *admission.Ticket) admission.Decision
 	Release(time.Time, *admission.Ticket, admission.Sample) bool
 	Cancel(time.Time, *admission.Ticket) bool
 	Expire(time.Time, *admission.Ticket) admission.Refusal
@@ -313,7 +313,7 @@ func (d *driver) start(at time.Time) (got, want answer, wakes []wakeup) {
 		return got, want, nil
 	}
 	want, wakes = d.oracle.start(at, j)
-	dec := d.gate.Start(at, j.ticket)
+	dec := d.gate.CheckDispatch(at, j.ticket)
 	d.checkRefusal(dec.Refusal)
 	if dec.Reason != admission.ReasonNone {
 		d.finishJob(j)

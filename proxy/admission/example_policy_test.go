@@ -7,14 +7,14 @@ import (
 	"headgate/proxy/admission"
 )
 
-// Courtesy is the article's rule with one addition: batch work is admitted only
+// Courtesy is the threshold policy with one addition: batch work is admitted only
 // while fewer tasks wait than there are workers.
 type Courtesy struct{ admission.Threshold }
 
 // Name returns "courtesy".
 func (Courtesy) Name() string { return "courtesy" }
 
-// Admit applies the article's rule first, so that its reasons keep their meaning.
+// Admit applies the threshold policy first, so that its reasons keep their meaning.
 func (p Courtesy) Admit(v admission.View, t admission.Task) admission.Verdict {
 	if verdict := p.Threshold.Admit(v, t); verdict.Reason != admission.ReasonNone {
 		return verdict

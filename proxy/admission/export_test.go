@@ -26,7 +26,7 @@ func (g *Gate) config() Config {
 }
 
 // Bypassing says whether the policy is left out already.
-func (g *Gate) Bypassing() bool { return g.bypassing.Load() }
+func (g *Gate) PassThrough() bool { return g.passThrough.Load() }
 
 // Queued returns how long the task waited for its permit; 0 if it has none yet.
 func (t *Ticket) Queued() time.Duration {

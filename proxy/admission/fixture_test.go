@@ -8,10 +8,10 @@ import (
 	"headgate/proxy/admission"
 )
 
-// defaultThreshold is the rule with the article's own numbers.
+// defaultThreshold is the threshold policy with the default limits.
 var defaultThreshold = admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}
 
-// newGate returns a gate of c; what c leaves out is one worker, the article's
+// newGate returns a gate of c; what c leaves out is one worker, the default
 // rule, room for a thousand waiting tasks and 10 s of assumed service.
 func newGate(t testing.TB, c admission.Config) *admission.Gate {
 	t.Helper()

@@ -36,24 +36,24 @@ func (e *FieldError) Error() string { return e.Field + ": " + e.Message }
 // safe for concurrent use and block on nothing but its lock. SetMode(PassThrough)
 // takes effect even while a slow policy holds the lock.
 type Gate struct {
-	monitor   Monitor
-	panicked  atomic.Bool // pendingPanics is set; readable without the lock
-	bypassing atomic.Bool // mode is passthrough, or is about to be; readable without the lock
-	cached    cachedSnapshot
+	monitor     Monitor
+	panicked    atomic.Bool // pendingPanics is set; readable without the lock
+	passThrough atomic.Bool // mode is passthrough, or is about to be; readable without the lock
+	cached      cachedSnapshot
 
-	mu                 sync.Mutex
-	settings           Config // its Mode is the current one
-	draining           bool
-	pausedUntil        time.Time // no permit is granted before; zero: the pool is not paused
-	inFlight           int
-	queue              queue
-	settled            wakeList // tickets whose wait ended under the lock; unlock calls their waiters
-	service            service
-	estimate           Service // the current result of service
-	seq                uint64  // of the next ticket
-	grandfatheredBelow uint64  // tickets below this number were admitted before the mode last changed
-	latest             time.Time
-	pendingPanics      PanicReport // of the policy, until TakePanics
+	mu             sync.Mutex
+	settings       Config // its Mode is the current one
+	draining       bool
+	pausedUntil    time.Time // no permit is granted before; zero: the pool is not paused
+	inFlight       int
+	queue          queue
+	settled        wakeList // tickets whose wait ended under the lock; unlock calls their waiters
+	service        service
+	estimate       Service // the current result of service
+	seq            uint64  // of the next ticket
+	firstSeqOfMode uint64  // tickets below this number were admitted before the mode last changed
+	latest         time.Time
+	pendingPanics  PanicReport // of the policy, until TakePanics
 }
 
 // New returns an empty gate, or a *FieldError.
@@ -65,7 +65,7 @@ func New(c Config) (*Gate, error) {
 		return nil, &FieldError{"mode", "must be enforce, observe or passthrough, is " + c.Mode.String()}
 	}
 	g := &Gate{settings: c, monitor: c.Monitor, estimate: Service{Mean: c.AssumedService}}
-	g.bypassing.Store(c.Mode == PassThrough)
+	g.passThrough.Store(c.Mode == PassThrough)
 	g.mu.Lock()
 	defer g.unlock()
 	g.applyChangeLocked(time.Time{})
@@ -144,11 +144,11 @@ func (g *Gate) Offer(now time.Time, task Task) Decision {
 	return d
 }
 
-// Start checks a task once more just before it goes upstream, because its
-// deadline may have passed since the grant. If it refuses, the permit has been
+// CheckDispatch asks the policy once more about a task just before it goes upstream,
+// because its deadline may have passed since the grant. If it refuses, the permit has been
 // returned and the task must not go upstream. A task that is not running is never
 // refused.
-func (g *Gate) Start(now time.Time, t *Ticket) Decision {
+func (g *Gate) CheckDispatch(now time.Time, t *Ticket) Decision {
 	now = g.lock(now)
 	defer g.unlock()
 	if t.state != running {
@@ -245,15 +245,15 @@ func (g *Gate) Reconfigure(now time.Time, c Config) error {
 // removes them.
 func (g *Gate) SetMode(now time.Time, m Mode) Mode {
 	if m == PassThrough {
-		g.bypassing.Store(true) // callers ahead of us in the lock's queue skip the policy already
+		g.passThrough.Store(true) // callers ahead of us in the lock's queue skip the policy already
 	}
 	now = g.lock(now)
 	defer g.unlock()
 	before := g.settings.Mode
 	if before != m {
-		g.settings.Mode, g.grandfatheredBelow = m, g.seq
+		g.settings.Mode, g.firstSeqOfMode = m, g.seq
 	}
-	g.bypassing.Store(m == PassThrough)
+	g.passThrough.Store(m == PassThrough)
 	g.applyChangeLocked(now)
 	return before
 }
@@ -405,7 +405,7 @@ func (g *Gate) viewLocked(now time.Time) View {
 
 // admitLocked asks the policy whether to admit a task.
 func (g *Gate) admitLocked(v View, t Task) Verdict {
-	if g.bypassing.Load() {
+	if g.passThrough.Load() {
 		return Verdict{}
 	}
 	defer g.recoverPolicyLocked()
@@ -414,7 +414,7 @@ func (g *Gate) admitLocked(v View, t Task) Verdict {
 
 // dispatchReasonLocked asks the policy about a task that was admitted earlier.
 func (g *Gate) dispatchReasonLocked(v View, t *Ticket) Reason {
-	if g.bypassing.Load() || t.seq < g.grandfatheredBelow {
+	if g.passThrough.Load() || t.seq < g.firstSeqOfMode {
 		return ReasonNone
 	}
 	defer g.recoverPolicyLocked()

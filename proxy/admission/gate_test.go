@@ -257,7 +257,7 @@ func TestResizeRefusesNonsense(t *testing.T) {
 	}
 }
 
-// overload returns a gate in a mode that the article's rule would close: one
+// overload returns a gate in a mode that the threshold policy would close: one
 // task runs, three wait, the oldest for 30 s.
 func overload(t *testing.T, m admission.Mode) *admission.Gate {
 	t.Helper()
@@ -324,7 +324,7 @@ func TestModesAtTheDeadline(t *testing.T) {
 			}
 			g.Release(at(late), running.Ticket, admission.Served)
 			waits.wantReason(t, admission.ReasonNone)
-			if d := g.Start(at(late), waits.Ticket); d.Reason != admission.ReasonNone || d.ObservedReason != would {
+			if d := g.CheckDispatch(at(late), waits.Ticket); d.Reason != admission.ReasonNone || d.ObservedReason != would {
 				t.Fatalf("started with %+v, want would %q", d, would)
 			}
 			v := offer(g, late, task)
@@ -379,7 +379,7 @@ func TestDrain(t *testing.T) {
 			if bad := refusalDefect(v.Refusal); bad != "" {
 				t.Fatal(bad)
 			}
-			if d := g.Start(at(time.Second), all[0].Ticket); d.Reason != admission.ReasonNone {
+			if d := g.CheckDispatch(at(time.Second), all[0].Ticket); d.Reason != admission.ReasonNone {
 				t.Fatalf("a running task may not go upstream: %+v", d)
 			}
 			if !g.Release(at(time.Second), all[0].Ticket, admission.Served) {
@@ -462,7 +462,7 @@ func TestPauseGrantsNoPermit(t *testing.T) {
 	running := offer(g, 0, admission.Task{})
 	g.Pause(at(0), at(time.Hour))
 	all := offerN(g, time.Second, 3)
-	if d := g.Start(at(time.Second), running.Ticket); d.Reason != admission.ReasonNone {
+	if d := g.CheckDispatch(at(time.Second), running.Ticket); d.Reason != admission.ReasonNone {
 		t.Fatalf("a task with a permit may not go upstream: %+v", d)
 	}
 	if !g.Release(at(2*time.Second), running.Ticket, admission.Served) {
@@ -504,16 +504,16 @@ func TestPauseEndsByItself(t *testing.T) {
 		"Offer": func(g *admission.Gate, now time.Time, _ *admission.Ticket) {
 			g.Offer(now, admission.Task{Waiter: new(waiterLog)})
 		},
-		"Start":       func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Start(now, run) },
-		"Release":     func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Release(now, run, admission.Served) },
-		"Leave":       func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Cancel(now, run) },
-		"Expire":      func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Expire(now, run) },
-		"RetryAfter":  func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.RetryAfter(now, 1) },
-		"Overdue":     func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Overdue(now) },
-		"DropOverdue": func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.DropOverdue(now) },
-		"SetMode":     func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.SetMode(now, admission.Observe) },
-		"Drain":       func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Drain(now) },
-		"Snapshot":    func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Snapshot(now) },
+		"CheckDispatch": func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.CheckDispatch(now, run) },
+		"Release":       func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Release(now, run, admission.Served) },
+		"Leave":         func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Cancel(now, run) },
+		"Expire":        func(g *admission.Gate, now time.Time, run *admission.Ticket) { g.Expire(now, run) },
+		"RetryAfter":    func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.RetryAfter(now, 1) },
+		"Overdue":       func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Overdue(now) },
+		"DropOverdue":   func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.DropOverdue(now) },
+		"SetMode":       func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.SetMode(now, admission.Observe) },
+		"Drain":         func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Drain(now) },
+		"Snapshot":      func(g *admission.Gate, now time.Time, _ *admission.Ticket) { g.Snapshot(now) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGate(t, admission.Config{Workers: 2})
@@ -612,7 +612,7 @@ func TestPanicInDispatchDispatches(t *testing.T) {
 	g := newGate(t, admission.Config{Policy: panickingPolicy{defaultThreshold, &no, &yes}})
 	task := admission.Task{Deadline: at(time.Second)}
 	running, waits := offer(g, 0, task), offer(g, 0, task)
-	if d := g.Start(at(time.Minute), running.Ticket); d.Ticket != running.Ticket || d.Reason != admission.ReasonNone {
+	if d := g.CheckDispatch(at(time.Minute), running.Ticket); d.Ticket != running.Ticket || d.Reason != admission.ReasonNone {
 		t.Fatalf("started with %+v", d)
 	}
 	if r := g.Expire(at(time.Minute), waits.Ticket); r != (admission.Refusal{}) {
@@ -633,7 +633,7 @@ func TestPassThroughSkipsPolicy(t *testing.T) {
 	yes := true
 	g := newGate(t, admission.Config{Policy: panickingPolicy{defaultThreshold, &yes, &yes}, Mode: admission.PassThrough})
 	running := offer(g, 0, admission.Task{})
-	g.Start(at(0), running.Ticket)
+	g.CheckDispatch(at(0), running.Ticket)
 	g.Release(at(0), running.Ticket, admission.Served)
 	if p := g.TakePanics(); p.Count != 0 {
 		t.Fatalf("caught %+v", p)
@@ -698,7 +698,7 @@ func TestWaitingTasksAreGrandfathered(t *testing.T) {
 		g.Release(at(100*time.Second), all[i].Ticket, admission.Served)
 		if i+1 < len(all) {
 			all[i+1].wantReason(t, admission.ReasonNone)
-			if d := g.Start(at(100*time.Second), all[i+1].Ticket); d.Reason != admission.ReasonNone {
+			if d := g.CheckDispatch(at(100*time.Second), all[i+1].Ticket); d.Reason != admission.ReasonNone {
 				t.Fatalf("granted task %d was refused at its start: %q", i+1, d.Reason)
 			}
 		}
@@ -760,7 +760,7 @@ func (n *reentrantWaiter) Done(r admission.Refusal) {
 		panic("still waits after Done")
 	}
 	if r.Reason == admission.ReasonNone {
-		n.g.Start(at(0), n.d.Ticket)
+		n.g.CheckDispatch(at(0), n.d.Ticket)
 		n.g.Release(at(0), n.d.Ticket, admission.Served)
 	}
 }
@@ -771,7 +771,7 @@ func (n *reentrantWaiter) Done(r admission.Refusal) {
 func TestWaiterMayCallTheGate(t *testing.T) {
 	ways := map[string]func(*admission.Gate, *admission.Ticket){
 		"release": func(g *admission.Gate, running *admission.Ticket) { g.Release(at(0), running, admission.Served) },
-		"start":   func(g *admission.Gate, running *admission.Ticket) { g.Start(at(time.Hour), running) },
+		"start":   func(g *admission.Gate, running *admission.Ticket) { g.CheckDispatch(at(time.Hour), running) },
 		"resize":  func(g *admission.Gate, _ *admission.Ticket) { _ = g.Resize(at(0), 50) },
 		"drain":   func(g *admission.Gate, _ *admission.Ticket) { g.Drain(at(0)) },
 	}

@@ -43,9 +43,10 @@ type Slot struct {
 	Prev, Next *Ticket
 }
 
-// Finish notifies the gate's Monitor that the owner of t is done with it. Owners call
-// it at the very end, apart from Release and after it: a Monitor that learnt only
-// of what Release does would lose the same permits as the gate.
+// Finish notifies the gate's Monitor that the owner of t is done with it, and changes
+// nothing else; Release returns the permit. Owners call Finish at the very end, after
+// Release: a Monitor that learnt only of calls of Release would miss the same lost
+// permits as the gate.
 func (g *Gate) Finish(now time.Time, t *Ticket) {
 	if g.monitor == nil {
 		return

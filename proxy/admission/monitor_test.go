@@ -71,7 +71,7 @@ func TestMonitorSeesDequeuedTasks(t *testing.T) {
 		"Drain":       {func(g *admission.Gate, _, _ *submission) { g.Drain(at(time.Second)) }, []string{"interactive left at 1s"}},
 		"Release": {func(g *admission.Gate, r, _ *submission) { g.Release(at(10*time.Second), r.Ticket, admission.Served) },
 			[]string{"interactive returned at 10s", "interactive left at 10s"}},
-		"Start": {func(g *admission.Gate, r, _ *submission) { g.Start(at(10*time.Second), r.Ticket) },
+		"CheckDispatch": {func(g *admission.Gate, r, _ *submission) { g.CheckDispatch(at(10*time.Second), r.Ticket) },
 			[]string{"interactive returned at 10s", "interactive left at 10s"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -85,7 +85,7 @@ func TestDriverChecksGrantOrder(t *testing.T) {
 	}
 }
 
-// agePolicy is the article's rule with another limit on age.
+// agePolicy is the threshold policy with another limit on age.
 type agePolicy struct{ limit time.Duration }
 
 func (agePolicy) Name() string { return "threshold" }

@@ -9,7 +9,7 @@ import (
 
 // The oracle is the gate once more, written as plainly as possible: slices, linear
 // scans, no sharing of code with the package under test. It was written from
-// the article's rule ("refuse when the oldest queued task is older than
+// the threshold policy ("refuse when the oldest queued task is older than
 // 25 s, or when in flight equals workers and depth is more than 2 x workers")
 // and from the documentation of the package, before gate.go was read.
 
@@ -44,7 +44,7 @@ func noneRule() rule {
 	return rule{policy: admission.None{}, admit: yes, dispatch: yes}
 }
 
-// thresholdRule is the article's sentence with its two numbers left open.
+// thresholdRule is the threshold policy with its two numbers left open.
 func thresholdRule(age time.Duration, multiple int) rule {
 	late := func(o *oracle, j *job) admission.Reason {
 		if j.pastDeadline(o.now) {

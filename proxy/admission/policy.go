@@ -74,7 +74,7 @@ func (None) Admit(View, Task) Verdict { return Verdict{} }
 // Dispatch dispatches every task, whatever its deadline.
 func (None) Dispatch(View, Task) Reason { return ReasonNone }
 
-// Threshold is the article's rule: refuse when the oldest queued task is older
+// Threshold is the policy of that name: refuse when the oldest queued task is older
 // than MaxQueueAge, or when all permits are out and more than
 // DepthMultiple × workers tasks are queued.
 //

@@ -104,7 +104,7 @@ func TestNewThreshold(t *testing.T) {
 		multiple int
 		field    string // "" if the numbers make sense
 	}{
-		{"the article's", 25 * time.Second, 2, ""},
+		{"the default", 25 * time.Second, 2, ""},
 		{"the least", 1, 1, ""},
 		{"no age", 0, 2, "max_queue_age"},
 		{"negative age", -time.Second, 2, "max_queue_age"},
@@ -184,7 +184,7 @@ func TestDeadlinePassedIsOneReason(t *testing.T) {
 		t.Run("between grant and start, "+name, func(t *testing.T) {
 			g := newGate(t, admission.Config{})
 			v, next := offer(g, 0, task), offer(g, 0, admission.Task{})
-			d := g.Start(at(late), v.Ticket)
+			d := g.CheckDispatch(at(late), v.Ticket)
 			if bad := refusalDefect(d.Refusal); d.Reason != admission.ReasonDeadlinePassed || d.Ticket != nil || bad != "" {
 				t.Fatalf("started with %+v: %s", d, bad)
 			}
@@ -205,25 +205,25 @@ func TestDeadlineAhead(t *testing.T) {
 	if r := g.Expire(at(soon), v.Ticket); r != (admission.Refusal{}) {
 		t.Fatalf("expired before its deadline: %+v", r)
 	}
-	if d := g.Start(at(soon), running.Ticket); d.Reason != admission.ReasonNone || d.Ticket != running.Ticket {
+	if d := g.CheckDispatch(at(soon), running.Ticket); d.Reason != admission.ReasonNone || d.Ticket != running.Ticket {
 		t.Fatalf("was not let start before its deadline: %+v", d)
 	}
 	g.Release(at(soon), running.Ticket, admission.Served)
 	v.wantReason(t, admission.ReasonNone)
 }
 
-// TestStartRefusesOnlyWhoRuns: in any state but running, Start refuses nothing and
+// TestStartRefusesOnlyWhoRuns: in any state but running, CheckDispatch refuses nothing and
 // changes nothing.
 func TestStartRefusesOnlyWhoRuns(t *testing.T) {
 	g := newGate(t, admission.Config{})
 	task := admission.Task{Deadline: at(time.Second)}
 	ended, waits := offer(g, 0, task), offer(g, 0, task)
-	if d := g.Start(at(time.Hour), waits.Ticket); d.Reason != admission.ReasonNone {
+	if d := g.CheckDispatch(at(time.Hour), waits.Ticket); d.Reason != admission.ReasonNone {
 		t.Fatalf("a waiting task was refused: %+v", d)
 	}
 	waits.wantWaiting(t)
 	g.Release(at(0), ended.Ticket, admission.Dropped)
-	if d := g.Start(at(time.Hour), ended.Ticket); d.Reason != admission.ReasonNone {
+	if d := g.CheckDispatch(at(time.Hour), ended.Ticket); d.Reason != admission.ReasonNone {
 		t.Fatalf("a task that has ended was refused: %+v", d)
 	}
 }
@@ -253,7 +253,7 @@ func TestPolicyNoneIgnoresDeadlines(t *testing.T) {
 	g := newGate(t, admission.Config{Policy: admission.None{}})
 	task := admission.Task{Deadline: at(time.Second)}
 	running, v := offer(g, time.Minute, task), offer(g, time.Minute, task)
-	if d := g.Start(at(time.Minute), running.Ticket); d.Reason != admission.ReasonNone {
+	if d := g.CheckDispatch(at(time.Minute), running.Ticket); d.Reason != admission.ReasonNone {
 		t.Fatalf("refused at the start: %+v", d)
 	}
 	if r := g.Expire(at(time.Minute), v.Ticket); r.Reason != admission.ReasonNone {

@@ -135,7 +135,7 @@ func TestRetryAfterSurvivesAbsurdNumbers(t *testing.T) {
 	}
 }
 
-// projectionPolicy is a policy that shows what the article's rule projected.
+// projectionPolicy is a policy that shows what the threshold policy projected.
 type projectionPolicy struct {
 	admission.Threshold
 	last *admission.Verdict
@@ -262,7 +262,7 @@ func TestRetryAfterOfEachRefusal(t *testing.T) {
 		{"late at the start: three wait", 9, 12, func(g *admission.Gate) admission.Refusal {
 			v := offer(g, 0, soon)
 			offerN(g, 0, 3)
-			return g.Start(at(late), v.Ticket).Refusal
+			return g.CheckDispatch(at(late), v.Ticket).Refusal
 		}},
 		{"late on arrival: three wait", 9, 12, func(g *admission.Gate) admission.Refusal {
 			offerN(g, 0, 1+3)

@@ -77,7 +77,7 @@ func TestPassThroughBypassesBlockedPolicy(t *testing.T) {
 		group.Go(func() { g.Offer(at(0), admission.Task{}) })
 	}
 	group.Go(func() { g.SetMode(at(0), admission.PassThrough) })
-	for !g.Bypassing() {
+	for !g.PassThrough() {
 		time.Sleep(time.Millisecond) // between looks
 	}
 	close(p.free)
@@ -90,7 +90,7 @@ func TestPassThroughBypassesBlockedPolicy(t *testing.T) {
 	}
 	g.SetMode(at(0), admission.Enforce)
 	g.Offer(at(0), admission.Task{})
-	if n := p.asked.Load(); n != 2 || g.Bypassing() {
+	if n := p.asked.Load(); n != 2 || g.PassThrough() {
 		t.Errorf("the policy was asked %d times after the return, want twice", n)
 	}
 }

@@ -182,8 +182,8 @@ type ModeResult struct {
 
 // Do changes the modes of all pools of a request at once, and only then waits for the record, for a bounded time. An
 // error means that nothing was changed.
-func (c *Controller) Do(ctx context.Context, now time.Time, o ModeRequest) (ModeResult, error) {
-	changes, err := c.apply(now, o, 0)
+func (c *Controller) Do(ctx context.Context, now time.Time, req ModeRequest) (ModeResult, error) {
+	changes, err := c.apply(now, req, 0)
 	if err != nil {
 		return ModeResult{}, err
 	}
@@ -196,26 +196,26 @@ func (c *Controller) Do(ctx context.Context, now time.Time, o ModeRequest) (Mode
 }
 
 // apply changes the modes of all pools of a request, or of none.
-func (c *Controller) apply(now time.Time, o ModeRequest, request int64) ([]ModeChange, error) {
-	return c.forPools(o, func(p *pool) ModeChange {
-		change := p.plan(now, o)
-		if change.From != change.To || o.DropOverdue || request > 0 {
-			change = c.changeLocked(now, p, o, request)
+func (c *Controller) apply(now time.Time, req ModeRequest, request int64) ([]ModeChange, error) {
+	return c.forPools(req, func(p *pool) ModeChange {
+		change := p.plan(now, req)
+		if change.From != change.To || req.DropOverdue || request > 0 {
+			change = c.changeLocked(now, p, req, request)
 		}
 		return change
 	})
 }
 
 // dryRun returns the changes that a request would make.
-func (c *Controller) dryRun(now time.Time, o ModeRequest) ([]ModeChange, error) {
-	return c.forPools(o, func(p *pool) ModeChange { return p.plan(now, o) })
+func (c *Controller) dryRun(now time.Time, req ModeRequest) ([]ModeChange, error) {
+	return c.forPools(req, func(p *pool) ModeChange { return p.plan(now, req) })
 }
 
 // forPools calls do for all pools of a request, or for none.
-func (c *Controller) forPools(o ModeRequest, do func(*pool) ModeChange) ([]ModeChange, error) {
+func (c *Controller) forPools(req ModeRequest, do func(*pool) ModeChange) ([]ModeChange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pools, err := c.selectPoolsLocked(o)
+	pools, err := c.selectPoolsLocked(req)
 	if err != nil {
 		return nil, err
 	}
@@ -227,32 +227,32 @@ func (c *Controller) forPools(o ModeRequest, do func(*pool) ModeChange) ([]ModeC
 }
 
 // selectPoolsLocked returns the pools that a request is about, if all of them are as it expects.
-func (c *Controller) selectPoolsLocked(o ModeRequest) ([]*pool, error) {
+func (c *Controller) selectPoolsLocked(req ModeRequest) ([]*pool, error) {
 	var chosen []*pool
 	var names []string
 	var mismatched []ModeState
 	for _, p := range c.pools {
 		names = append(names, p.state.Pool)
-		if o.Pool != "" && o.Pool != p.state.Pool {
+		if req.Pool != "" && req.Pool != p.state.Pool {
 			continue
 		}
-		if (o.Expected != nil && *o.Expected != p.state.Mode) || (o.Since != nil && !o.Since.Equal(p.state.Since)) {
+		if (req.Expected != nil && *req.Expected != p.state.Mode) || (req.Since != nil && !req.Since.Equal(p.state.Since)) {
 			mismatched = append(mismatched, p.state)
 		}
 		chosen = append(chosen, p)
 	}
 	switch {
 	case len(chosen) == 0:
-		return nil, &NoPoolError{Pool: o.Pool, Pools: names}
+		return nil, &NoPoolError{Pool: req.Pool, Pools: names}
 	case len(mismatched) > 0:
-		return nil, &ModeMismatchError{Expected: o.Expected, Current: mismatched}
+		return nil, &ModeMismatchError{Expected: req.Expected, Current: mismatched}
 	}
 	return chosen, nil
 }
 
 // targetMode returns the mode that a request leads to.
-func targetMode(o ModeRequest, s ModeState) admission.Mode {
-	switch o.Action {
+func targetMode(req ModeRequest, s ModeState) admission.Mode {
+	switch req.Action {
 	case Rollback:
 		return admission.PassThrough
 	case Restore:
@@ -261,38 +261,38 @@ func targetMode(o ModeRequest, s ModeState) admission.Mode {
 		}
 		return admission.Enforce
 	default:
-		return o.Mode
+		return req.Mode
 	}
 }
 
 // plan returns the change that a request leads to, without an ID. It names no actor if nothing would change.
-func (p *pool) plan(now time.Time, o ModeRequest) ModeChange {
-	s, to := p.gate.Snapshot(now), targetMode(o, p.state)
+func (p *pool) plan(now time.Time, req ModeRequest) ModeChange {
+	s, to := p.gate.Snapshot(now), targetMode(req, p.state)
 	change := ModeChange{
-		At: now.UTC().Truncate(time.Millisecond), Pool: p.state.Pool, Action: o.Action, From: p.state.Mode, To: to,
+		At: now.UTC().Truncate(time.Millisecond), Pool: p.state.Pool, Action: req.Action, From: p.state.Mode, To: to,
 		RestoreMode: restoreModeAfter(p.state, to), Running: s.InFlight, Queued: s.Depth,
 	}
-	if o.DropOverdue {
+	if req.DropOverdue {
 		change.Dropped, _ = p.gate.Overdue(now)
 	}
-	if to != p.state.Mode || o.DropOverdue {
-		change.Actor, change.Via, change.Reason = o.Actor, o.Via, o.Reason
+	if to != p.state.Mode || req.DropOverdue {
+		change.Actor, change.Via, change.Reason = req.Actor, req.Via, req.Reason
 	}
 	return change
 }
 
 // changeLocked applies one change and queues it for the record.
-func (c *Controller) changeLocked(now time.Time, p *pool, o ModeRequest, request int64) ModeChange {
-	change, to := p.plan(now, o), targetMode(o, p.state)
+func (c *Controller) changeLocked(now time.Time, p *pool, req ModeRequest, request int64) ModeChange {
+	change, to := p.plan(now, req), targetMode(req, p.state)
 	change.ID, change.Writer, change.RequestNumber = newID(), c.config.Writer, request
-	change.Actor, change.Via, change.Reason = o.Actor, o.Via, o.Reason
+	change.Actor, change.Via, change.Reason = req.Actor, req.Via, req.Reason
 	p.gate.SetMode(now, to)
-	if o.DropOverdue {
+	if req.DropOverdue {
 		change.Dropped = p.gate.DropOverdue(now)
 	}
 	p.state = ModeState{
-		Pool: change.Pool, Mode: to, RestoreMode: change.RestoreMode, Since: change.At, Actor: o.Actor, Reason: o.Reason,
-		Via: o.Via, ChangeID: change.ID,
+		Pool: change.Pool, Mode: to, RestoreMode: change.RestoreMode, Since: change.At, Actor: req.Actor, Reason: req.Reason,
+		Via: req.Via, ChangeID: change.ID,
 	}
 	c.config.Metrics.countChange(change)
 	c.config.Log.Info("pool mode changed", "pool", change.Pool, "from", change.From.String(), "to", change.To.String(),

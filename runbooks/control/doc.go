@@ -21,7 +21,7 @@
 //
 // # Automatic rollback
 //
-//	armed → flipping (intent, apply, read back) → flipped → cooldown → armed
+//	armed → rolling back (intent, apply, read back) → rolled back → cooldown → armed
 //
 // Only an incident at level page whose rule has the action rollback, with a fresh value at or above the limit,
 // triggers it. People restore.

@@ -212,8 +212,8 @@ func (a *AutoRollback) Status(pool string) *AutoRollbackStatus {
 }
 
 // Run evaluates, announces and reminds until ctx ends.
-func (a *AutoRollback) Run(ctx context.Context, w RuleEngine) {
-	a.rules = w
+func (a *AutoRollback) Run(ctx context.Context, rules RuleEngine) {
+	a.rules = rules
 	tick := time.NewTicker(evaluateInterval)
 	defer tick.Stop()
 	for {
@@ -251,13 +251,13 @@ func (a *AutoRollback) evaluate(ctx context.Context, views []poolView) {
 }
 
 // rollbackTriggers returns the open incidents at level page whose rule, as it is now, has the action rollback.
-func rollbackTriggers(w RuleEngine) []rollbackTrigger {
+func rollbackTriggers(rules RuleEngine) []rollbackTrigger {
 	states := make(map[engine.Key]engine.RuleStatus)
-	for _, s := range w.States() {
+	for _, s := range rules.States() {
 		states[s.Rule.Key()] = s
 	}
 	var all []rollbackTrigger
-	for _, inc := range w.Incidents() {
+	for _, inc := range rules.Incidents() {
 		s, ok := states[inc.Key]
 		if ok && inc.Open() && inc.Level == engine.LevelPage &&
 			s.Rule.Action == string(Rollback) && s.State.Phase == engine.Firing {
@@ -484,16 +484,16 @@ func (a *AutoRollback) alreadyAnnounced(
 }
 
 // annotate reports whether there is no point in retrying.
-func (a *AutoRollback) annotate(ctx context.Context, r engine.Annotation) bool {
+func (a *AutoRollback) annotate(ctx context.Context, annotation engine.Annotation) bool {
 	ctx, cancel := context.WithTimeout(ctx, notifyTimeout)
 	defer cancel()
-	_, err := a.rules.Annotate(ctx, r)
+	_, err := a.rules.Annotate(ctx, annotation)
 	if err != nil && !errors.Is(err, engine.ErrRefused) {
-		a.c.Log.Warn("annotation not delivered, retrying", "kind", r.Kind, "pool", r.Pool, "error", err)
+		a.c.Log.Warn("annotation not delivered, retrying", "kind", annotation.Kind, "pool", annotation.Pool, "error", err)
 		return false
 	}
 	if err != nil {
-		a.c.Log.Error("annotation refused", "kind", r.Kind, "pool", r.Pool, "error", err)
+		a.c.Log.Error("annotation refused", "kind", annotation.Kind, "pool", annotation.Pool, "error", err)
 	}
 	return true
 }
@@ -614,8 +614,8 @@ type RollbackPhase string
 // The phases.
 const (
 	Armed       RollbackPhase = "armed"    // it may roll back
-	RollingBack RollbackPhase = "flipping" // it is about to, or is not known to have done it
-	RolledBack  RollbackPhase = "flipped"  // it has, and the mode was not restored since
+	RollingBack RollbackPhase = "flipping" // stored value, kept for old records; it is about to, or may have done it
+	RolledBack  RollbackPhase = "flipped"  // stored value, kept for old records; it has, and the mode was not restored since
 	Cooldown    RollbackPhase = "cooldown" // the mode was restored recently
 )
 
@@ -829,7 +829,7 @@ const (
 	withheldDisabled   = "off"
 	withheldValue      = "value"
 	withheldMode       = "mode"
-	withheldManualHold = "latch"
+	withheldManualHold = "latch" // stored value, kept for old records
 	withheldCooldown   = "cooldown"
 	withheldDailyLimit = "maximum"
 )

@@ -207,7 +207,7 @@ func (s *fakeEngine) States() []engine.RuleStatus {
 	}}
 }
 
-func (s *fakeEngine) Annotate(_ context.Context, r engine.Annotation) ([]engine.Incident, error) {
+func (s *fakeEngine) Annotate(_ context.Context, annotation engine.Annotation) ([]engine.Incident, error) {
 	s.mu.Lock()
 	id := s.id
 	s.mu.Unlock()
@@ -215,7 +215,7 @@ func (s *fakeEngine) Annotate(_ context.Context, r engine.Annotation) ([]engine.
 		return nil, nil
 	}
 	return nil, s.disk.write("remark", func() {
-		s.disk.annotations = append(s.disk.annotations, engine.Event{Incident: id, Kind: r.Kind, By: r.By, Text: r.Text, At: time.Now()})
+		s.disk.annotations = append(s.disk.annotations, engine.Event{Incident: id, Kind: annotation.Kind, By: annotation.By, Text: annotation.Text, At: time.Now()})
 	})
 }
 

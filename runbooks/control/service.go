@@ -167,15 +167,15 @@ func (s *Service) Enforce(ctx context.Context, by Actor, o ModeOptions) (Result,
 	return s.setMode(ctx, by, ActionEnforce, ModeRequest{Action: SetMode, Mode: admission.Enforce}, o)
 }
 
-func (s *Service) setMode(ctx context.Context, by Actor, action string, r ModeRequest, o ModeOptions) (Result, error) {
-	r.Pool, r.Expected, r.Since, r.DropOverdue, r.Reason = o.Pool, o.Expected, o.Since, o.DropOverdue, o.Reason
-	r.Actor, r.Via = by.Name, by.Via
+func (s *Service) setMode(ctx context.Context, by Actor, action string, req ModeRequest, o ModeOptions) (Result, error) {
+	req.Pool, req.Expected, req.Since, req.DropOverdue, req.Reason = o.Pool, o.Expected, o.Since, o.DropOverdue, o.Reason
+	req.Actor, req.Via = by.Name, by.Via
 	if o.DryRun {
-		changes, err := s.modes.dryRun(time.Now(), r)
+		changes, err := s.modes.dryRun(time.Now(), req)
 		return s.modeResult(changes, "would go"), err
 	}
 	return s.audited(by, &AuditEntry{Action: action, Pool: o.Pool, Reason: o.Reason}, func() (Result, error) {
-		done, err := s.modes.Do(ctx, time.Now(), r)
+		done, err := s.modes.Do(ctx, time.Now(), req)
 		if err != nil {
 			return Result{}, err
 		}

@@ -45,7 +45,7 @@ type Injector interface {
 	// Clear ends all faults and releases the calls they hold. The injector itself confirms that none is left.
 	Clear(ctx context.Context) (ClearResult, error)
 	// RunStep runs a step, and returns how to revert it. After an error nothing is left to revert.
-	RunStep(ctx context.Context, s Step) (undo func(ctx context.Context) error, err error)
+	RunStep(ctx context.Context, s Step) (revert func(ctx context.Context) error, err error)
 }
 
 // A Lease is a fault that expires.

@@ -172,7 +172,7 @@ type MeasureInfo struct {
 var measureTable = []MeasureInfo{
 	{LateShare, UnitRatio, true, true},
 	{P95, UnitSeconds, true, true},
-	{MissingRetryAfter, UnitTasks, true, true},
+	{BadRetryAfter, UnitTasks, true, true},
 	{RefusedShare, UnitRatio, true, true},
 	{RefusedInBaseline, UnitTasks, true, true},
 	{OverLimit, UnitCalls, true, true},

@@ -40,15 +40,15 @@ type PhaseName string
 
 // The phases, in their order.
 const (
-	PhaseClaim     PhaseName = "claim"
-	PhasePreflight PhaseName = "preflight"
-	PhaseBrakes    PhaseName = "brakes"
-	PhaseBaseline  PhaseName = "baseline"
-	PhaseInject    PhaseName = "inject"
-	PhaseHold      PhaseName = "hold"
-	PhaseClear     PhaseName = "clear"
-	PhaseRecover   PhaseName = "recover"
-	PhaseVerdict   PhaseName = "verdict"
+	PhaseClaim      PhaseName = "claim"
+	PhasePreflight  PhaseName = "preflight"
+	PhaseClearCheck PhaseName = "brakes"
+	PhaseBaseline   PhaseName = "baseline"
+	PhaseInject     PhaseName = "inject"
+	PhaseHold       PhaseName = "hold"
+	PhaseClear      PhaseName = "clear"
+	PhaseRecover    PhaseName = "recover"
+	PhaseVerdict    PhaseName = "verdict"
 )
 
 // Phase is a part of a run that has begun.
@@ -106,8 +106,8 @@ func (h Hypothesis) MarshalJSON() ([]byte, error) {
 	return json.Marshal(j)
 }
 
-// UndoResult is the result of reverting a step or clearing a fault.
-type UndoResult struct {
+// RevertResult is the result of reverting a step or clearing a fault.
+type RevertResult struct {
 	What string        `json:"what"`
 	At   time.Time     `json:"at"`
 	Took time.Duration `json:"took_s"` // of the wall clock
@@ -116,22 +116,22 @@ type UndoResult struct {
 }
 
 // MarshalJSON writes the duration in seconds.
-func (u UndoResult) MarshalJSON() ([]byte, error) {
-	type fields UndoResult
+func (r RevertResult) MarshalJSON() ([]byte, error) {
+	type fields RevertResult
 	return json.Marshal(struct {
 		fields
 		At   *string     `json:"at"`
 		Took docDuration `json:"took_s"`
-	}{fields(u), timeOrNull(u.At), docDuration(u.Took)})
+	}{fields(r), timeOrNull(r.At), docDuration(r.Took)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.
-func (u *UndoResult) UnmarshalJSON(data []byte) error {
-	type fields UndoResult
+func (r *RevertResult) UnmarshalJSON(data []byte) error {
+	type fields RevertResult
 	j := struct {
 		*fields
 		Took *docDuration `json:"took_s"`
-	}{(*fields)(u), (*docDuration)(&u.Took)}
+	}{(*fields)(r), (*docDuration)(&r.Took)}
 	return json.Unmarshal(data, &j)
 }
 
@@ -194,7 +194,7 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 const MaxPoints = 7200
 
 // Run is one execution of a spec, in the form that the API, the pages, the command line and the store share. Nil
-// lists are left out of its JSON, except phases and hypotheses: a run in a list has no spec, undo results, messages
+// lists are left out of its JSON, except phases and hypotheses: a run in a list has no spec, reverts, messages
 // or series.
 type Run struct {
 	ID          string    `json:"id"`                     // UUIDv7
@@ -220,25 +220,25 @@ type Run struct {
 	ClearTook time.Duration `json:"clear_took_s"` // of the wall clock; 0: nothing was injected
 	Recovered time.Duration `json:"recovered_s"`  // scenario time
 
-	Hypotheses  []Hypothesis `json:"hypotheses"`
-	Phases      []Phase      `json:"phases"`
-	Spec        Spec         `json:"spec,omitzero"` // as it was when it ran
-	UndoResults []UndoResult `json:"rollbacks,omitzero"`
-	Messages    []Message    `json:"messages,omitzero"`
-	Series      []Point      `json:"series,omitzero"`
+	Hypotheses []Hypothesis   `json:"hypotheses"`
+	Phases     []Phase        `json:"phases"`
+	Spec       Spec           `json:"spec,omitzero"` // as it was when it ran
+	Reverts    []RevertResult `json:"rollbacks,omitzero"`
+	Messages   []Message      `json:"messages,omitzero"`
+	Series     []Point        `json:"series,omitzero"`
 }
 
 // Summary returns a run as lists show it.
 func (r Run) Summary() Run {
 	r.SpecVersion, r.Target = r.Spec.Version(), r.Spec.Target
-	r.Spec, r.UndoResults, r.Messages, r.Series = Spec{}, nil, nil, nil
+	r.Spec, r.Reverts, r.Messages, r.Series = Spec{}, nil, nil, nil
 	return r
 }
 
 // Report returns all of a run. Live says that it is in progress.
 func (r Run) Report(live bool) Run {
 	r.SpecVersion, r.Target, r.Live = r.Spec.Version(), r.Spec.Target, live
-	r.UndoResults, r.Messages, r.Series = orEmpty(r.UndoResults), orEmpty(r.Messages), orEmpty(r.Series)
+	r.Reverts, r.Messages, r.Series = orEmpty(r.Reverts), orEmpty(r.Messages), orEmpty(r.Series)
 	return r
 }
 

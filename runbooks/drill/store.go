@@ -21,7 +21,7 @@ type Store interface {
 	CloseInterrupted(ctx context.Context, now time.Time) ([]Run, error)
 	// Run returns a complete run; ErrNoRun if there is none.
 	Run(ctx context.Context, id string) (Run, error)
-	// Runs returns runs without their series, messages and undo results, newest first, and the key of the next page.
+	// Runs returns runs without their series, messages and reverts, newest first, and the key of the next page.
 	Runs(ctx context.Context, q Query) (runs []Run, next string, err error)
 	// Frozen says whether drills are frozen; SetFreeze changes that.
 	Frozen(ctx context.Context) (Freeze, error)

@@ -47,103 +47,103 @@ func newAuth(c AdminConfig) *Auth {
 }
 
 // AnonymousRead says whether clients may read without signing in.
-func (d *Auth) AnonymousRead() bool { return d.anonymousRead }
+func (a *Auth) AnonymousRead() bool { return a.anonymousRead }
 
 // Session returns the session of a request, if it has one. A request that only
 // refreshes what a page shows does not keep it from going idle.
-func (d *Auth) Session(r *http.Request, refresh bool) (auth.Session, bool) {
+func (a *Auth) Session(r *http.Request, refresh bool) (auth.Session, bool) {
 	if secret, ok := readCookie(r); ok {
-		return d.sessions.Lookup(time.Now(), secret, !refresh)
+		return a.sessions.Lookup(time.Now(), secret, !refresh)
 	}
 	return auth.Session{}, false
 }
 
 // SignIn begins a session for a client with the token, and sets its cookie. After too
 // many wrong tokens it returns how long to wait; the right one is taken all the same.
-func (d *Auth) SignIn(w http.ResponseWriter, r *http.Request, token, actor string) (ok bool, wait time.Duration) {
-	if !d.token.matches(token) {
-		return false, d.reject(r, "login", "a wrong token")
+func (a *Auth) SignIn(w http.ResponseWriter, r *http.Request, token, actor string) (ok bool, wait time.Duration) {
+	if !a.token.matches(token) {
+		return false, a.reject(r, "login", "a wrong token")
 	}
-	secret, opened := d.sessions.Create(time.Now(), cmp.Or(actor, "page"))
-	d.startSession(w, r, secret, opened, "with the token")
+	secret, opened := a.sessions.Create(time.Now(), cmp.Or(actor, "page"))
+	a.startSession(w, r, secret, opened, "with the token")
 	return true, 0
 }
 
 // RedeemLink begins a session for a client with the code of a link, and sets its cookie.
 // The code is used up. After too many wrong ones it returns how long to wait.
-func (d *Auth) RedeemLink(w http.ResponseWriter, r *http.Request, code string) (ok bool, wait time.Duration) {
-	secret, opened, ok := d.sessions.RedeemLink(time.Now(), code)
+func (a *Auth) RedeemLink(w http.ResponseWriter, r *http.Request, code string) (ok bool, wait time.Duration) {
+	secret, opened, ok := a.sessions.RedeemLink(time.Now(), code)
 	if !ok {
-		return false, d.reject(r, "login", "a login link that is used up, over or none")
+		return false, a.reject(r, "login", "a login link that is used up, over or none")
 	}
-	d.startSession(w, r, secret, opened, "with a link")
+	a.startSession(w, r, secret, opened, "with a link")
 	return true, 0
 }
 
-func (d *Auth) startSession(w http.ResponseWriter, r *http.Request, secret string, opened auth.Session, how string) {
+func (a *Auth) startSession(w http.ResponseWriter, r *http.Request, secret string, opened auth.Session, how string) {
 	writeCookie(w, r, secret, int(auth.MaxLifetime/time.Second))
-	d.log.Info("signed in", "actor", opened.Actor, "remote", r.RemoteAddr)
-	d.appendAudit(r, control.AuditEntry{Action: "login", Result: control.Done, Actor: opened.Actor, Reason: how})
+	a.log.Info("signed in", "actor", opened.Actor, "remote", r.RemoteAddr)
+	a.appendAudit(r, control.AuditEntry{Action: "login", Result: control.Done, Actor: opened.Actor, Reason: how})
 }
 
 // SignOut ends the session of a request, and takes its cookie away.
-func (d *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
+func (a *Auth) SignOut(w http.ResponseWriter, r *http.Request) {
 	secret, ok := readCookie(r)
 	if ok {
-		if s, there := d.sessions.Lookup(time.Now(), secret, false); there {
-			d.appendAudit(r, control.AuditEntry{Action: "logout", Result: control.Done, Actor: s.Actor})
+		if s, there := a.sessions.Lookup(time.Now(), secret, false); there {
+			a.appendAudit(r, control.AuditEntry{Action: "logout", Result: control.Done, Actor: s.Actor})
 		}
-		d.sessions.Revoke(secret)
+		a.sessions.Revoke(secret)
 	}
 	writeCookie(w, r, "", -1)
 }
 
 // CreateLink returns the code of a one-time login link, and how long it is valid.
-func (d *Auth) CreateLink(actor string) (code string, until time.Time) {
-	return d.sessions.CreateLink(time.Now(), actor)
+func (a *Auth) CreateLink(actor string) (code string, until time.Time) {
+	return a.sessions.CreateLink(time.Now(), actor)
 }
 
 // CheckOrigin returns an error if a write comes from a page of another site, and records
 // that it was refused.
-func (d *Auth) CheckOrigin(r *http.Request) error {
-	err := d.crossOrigin.Check(r)
+func (a *Auth) CheckOrigin(r *http.Request) error {
+	err := a.crossOrigin.Check(r)
 	if err != nil {
-		d.reject(r, "write", "a request from another site")
+		a.reject(r, "write", "a request from another site")
 	}
 	return err
 }
 
 // RejectCSRF records that a write was refused for its form token.
-func (d *Auth) RejectCSRF(r *http.Request) {
-	d.reject(r, "write", "a form token that is not the session's")
+func (a *Auth) RejectCSRF(r *http.Request) {
+	a.reject(r, "write", "a form token that is not the session's")
 }
 
 // reject counts an attempt, and returns how long to wait if there were too many.
 // Only those within the limit are logged and recorded: a client that makes many of them
 // must not fill the record.
-func (d *Auth) reject(r *http.Request, action, what string) (wait time.Duration) {
-	wait, withheld := d.limiter.take(time.Now(), r.RemoteAddr)
+func (a *Auth) reject(r *http.Request, action, what string) (wait time.Duration) {
+	wait, withheld := a.limiter.take(time.Now(), r.RemoteAddr)
 	if wait > 0 {
 		return wait
 	}
-	d.log.Warn(what+" was refused", "method", r.Method, "path", truncateForLog(r.URL.Path), "origin", truncateForLog(r.Header.Get("Origin")),
+	a.log.Warn(what+" was refused", "method", r.Method, "path", truncateForLog(r.URL.Path), "origin", truncateForLog(r.Header.Get("Origin")),
 		"site", truncateForLog(r.Header.Get("Sec-Fetch-Site")), "remote", r.RemoteAddr, "withheld", withheld)
-	d.appendAudit(r, control.AuditEntry{
+	a.appendAudit(r, control.AuditEntry{
 		Action: action, Result: control.Refused, Actor: "unknown", Reason: what,
 		Inputs: map[string]string{"method": r.Method, "path": replaceUnprintable(truncateForLog(r.URL.Path)), "remote": r.RemoteAddr, "withheld": strconv.Itoa(withheld)},
 	})
 	return 0
 }
 
-func (d *Auth) appendAudit(r *http.Request, e control.AuditEntry) {
-	if d.auditLog == nil {
+func (a *Auth) appendAudit(r *http.Request, e control.AuditEntry) {
+	if a.auditLog == nil {
 		return
 	}
 	e.At, e.Kind, e.Via = time.Now(), control.KindAccess, control.ViaPage
 	if strings.HasPrefix(r.URL.Path, "/api/") {
 		e.Via = control.ViaAPI
 	}
-	d.auditLog.Append(e)
+	a.auditLog.Append(e)
 }
 
 // isSafe says whether a method changes nothing.
@@ -336,8 +336,8 @@ func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc
 
 // RejectHost refuses a request to the admin listener for an unknown host, and audits that: a page elsewhere may be using
 // the browser of a signed-in user.
-func (d *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
-	d.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
+func (a *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
+	a.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
 	WriteProblem(w, Problem{
 		Status: http.StatusMisdirectedRequest, Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings.",
 	})

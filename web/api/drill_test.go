@@ -269,12 +269,12 @@ func TestLiveRun(t *testing.T) {
 	r.drills.UpdateRunning(func(run *drill.Run) {
 		run.Series = []drill.Point{{At: 1, Turnaround: -1}, {At: 2, Turnaround: 12.5, Depth: 3}}
 		run.Messages = []drill.Message{{Text: "DRILL <b>", Accepted: noon}}
-		run.UndoResults = []drill.UndoResult{{What: "rollback", Took: time.Second}}
+		run.Reverts = []drill.RevertResult{{What: "rollback", Took: time.Second}}
 	})
 	for query, points := range map[string]int{"": 2, "?series=last": 1, "?series=none": 0} {
 		var report drill.Run
 		r.get("/api/v1/runs/"+id+query, &report)
-		if !report.Live || report.Verdict != "" || !report.Ended.IsZero() || len(report.Series) != points || len(report.Messages) != 1 || report.UndoResults[0].Took != time.Second {
+		if !report.Live || report.Verdict != "" || !report.Ended.IsZero() || len(report.Series) != points || len(report.Messages) != 1 || report.Reverts[0].Took != time.Second {
 			t.Errorf("%s: %+v", query, report)
 		}
 		if points > 0 && report.Series[points-1].Turnaround != 12.5 || points > 1 && report.Series[0].Turnaround != -1 {

@@ -91,7 +91,7 @@ func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.routes.ServeHTTP(w, r)
 }
 
-// notFound answers for paths and methods that are none.
+// notFound shows the error page for unknown paths, and for methods that a path does not support.
 func (p *Pages) notFound(_ http.ResponseWriter, r *http.Request, _ viewer) error {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return errorPage{http.StatusMethodNotAllowed, "That cannot be done here",
@@ -139,13 +139,13 @@ func (p *Pages) showing(h handler) http.HandlerFunc {
 	}
 }
 
-// requireRead serves who may read.
+// requireRead registers a page for viewers who are signed in, and for anonymous ones if admin.anonymous_read is set.
 func (p *Pages) requireRead(path string, h handler) { p.requireLogin(path, h, p.auth.AnonymousRead()) }
 
-// requireSession serves a page that only leads to an action.
+// requireSession registers a page that only leads to an action, for viewers who are signed in.
 func (p *Pages) requireSession(path string, h handler) { p.requireLogin(path, h, false) }
 
-// requireLogin serves who is signed in, and anonymous ones if they may read too.
+// requireLogin registers a page. It redirects viewers who are not signed in to the login page, unless anonymous is set.
 func (p *Pages) requireLogin(path string, h handler, anonymous bool) {
 	p.public(path, http.MethodGet, func(w http.ResponseWriter, r *http.Request, v viewer) error {
 		if !v.SignedIn && !anonymous {

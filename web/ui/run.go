@@ -18,12 +18,12 @@ import (
 
 // What one page shows of a run: it has to stay small.
 const (
-	shownRollbacks = 30
-	shownMessages  = 30
-	shownSpec      = 12 << 10 // bytes
-	shownReason    = 400      // characters of what headgate writes into a run
-	shownNote      = 700      // characters of what a definition says of itself
-	shownName      = 100      // characters of a name
+	shownReverts  = 30
+	shownMessages = 30
+	shownSpec     = 12 << 10 // bytes
+	shownReason   = 400      // characters of what headgate writes into a run
+	shownNote     = 700      // characters of what a definition says of itself
+	shownName     = 100      // characters of a name
 )
 
 // runRefresh is how often the page of a run in progress refreshes itself, in seconds.
@@ -42,8 +42,8 @@ type runView struct {
 	Expected      []string           // while there are no hypotheses: what it must show
 	Messages      []drill.Message
 	MoreMessages  int // messages that are left out
-	Rollbacks     []drill.UndoResult
-	MoreRollbacks int
+	Reverts       []drill.RevertResult
+	MoreReverts   int
 	Comparison    *runComparison // nil: there is none before
 	Definition    string         // as YAML; empty: none was kept
 	LinkIncidents bool           // incidents are production's, and have pages
@@ -109,15 +109,15 @@ func (p *Pages) poolFacts(ctx context.Context, pool string, now time.Time) PoolF
 func (v *runView) setMessages(report drill.Run) {
 	// The lists of a running run belong to its runner: they must not be altered.
 	v.Messages = slices.Clone(report.Messages[:min(len(report.Messages), shownMessages)])
-	v.Rollbacks = slices.Clone(report.UndoResults[:min(len(report.UndoResults), shownRollbacks)])
-	v.MoreMessages, v.MoreRollbacks = len(report.Messages)-len(v.Messages), len(report.UndoResults)-len(v.Rollbacks)
+	v.Reverts = slices.Clone(report.Reverts[:min(len(report.Reverts), shownReverts)])
+	v.MoreMessages, v.MoreReverts = len(report.Messages)-len(v.Messages), len(report.Reverts)-len(v.Reverts)
 	for n := range v.Messages {
 		m := &v.Messages[n]
 		m.Text, m.Incident = format.Truncate(m.Text, shownText), format.Truncate(m.Incident, shownName)
 		m.Kind, m.Level, m.Channel = format.Truncate(m.Kind, shownName), format.Truncate(m.Level, shownName), format.Truncate(m.Channel, shownName)
 	}
-	for n := range v.Rollbacks {
-		u := &v.Rollbacks[n]
+	for n := range v.Reverts {
+		u := &v.Reverts[n]
 		u.What, u.Note = format.Truncate(u.What, shownName), format.Truncate(u.Note, shownReason)
 	}
 }

@@ -39,7 +39,7 @@ func withMessages(r drill.Run, text string) drill.Run {
 		drill.Hypothesis{Expectation: drill.Expectation{Measure: drill.Measure(text), Compare: drill.Compare(text), Limit: 1, Unit: text}, Measured: true, Value: 2, Margin: -1, Evidence: text},
 		drill.Hypothesis{Expectation: drill.Expectation{Measure: drill.Pages, Compare: drill.Equal, Limit: 1, Unit: "messages"}, Reason: text})
 	r.Phases = append(slices.Clone(r.Phases), drill.Phase{Name: drill.PhaseName(text), Started: r.Ended, Ended: r.Ended, Note: text})
-	r.UndoResults = []drill.UndoResult{{What: text, At: r.Ended, Took: 3 * time.Millisecond, OK: true, Note: text}, {What: text, At: r.Ended, Note: text}}
+	r.Reverts = []drill.RevertResult{{What: text, At: r.Ended, Took: 3 * time.Millisecond, OK: true, Note: text}, {What: text, At: r.Ended, Note: text}}
 	r.Messages = []drill.Message{{Incident: text, Kind: text, Level: text, Channel: text, Text: text, Accepted: r.Ended}, {Text: text}}
 	r.Series = runSeriesOf(480)
 	return r
@@ -73,7 +73,7 @@ func TestRunShowsAll(t *testing.T) {
 	run.Hypotheses = append(run.Hypotheses, drill.Hypothesis{Expectation: drill.Expectation{Measure: drill.TimeToPage, Compare: drill.AtMost, Limit: 60, Unit: "s"}, Reason: "no page came"})
 	run.Series = runSeriesOf(480)
 	run.Messages = []drill.Message{{Incident: "01abc", Kind: "post", Level: "page", Channel: "#drills", Text: "DRILL: the queue is old", Accepted: run.Ended}}
-	run.UndoResults = []drill.UndoResult{{What: "step rollback at 30s", At: run.Ended, Took: 4 * time.Millisecond, OK: true}, {What: "fault latency", At: run.Ended, Note: "it did not answer"}}
+	run.Reverts = []drill.RevertResult{{What: "step rollback at 30s", At: run.Ended, Took: 4 * time.Millisecond, OK: true}, {What: "fault latency", At: run.Ended, Note: "it did not answer"}}
 	stopped := endedRun(12)
 	stopped.Verdict = drill.Aborted
 	r, _ := newDrillFixture(t, before, stopped, run)
@@ -122,7 +122,7 @@ func TestLongRunsFit(t *testing.T) {
 	run.Name, run.Series = "Burst", runSeriesOf(drill.MaxPoints)
 	for range 300 {
 		run.Messages = append(run.Messages, run.Messages[0])
-		run.UndoResults = append(run.UndoResults, run.UndoResults[0])
+		run.Reverts = append(run.Reverts, run.Reverts[0])
 	}
 	r, _ := newDrillFixture(t, run)
 	page := r.signedIn().get("/drills/runs/"+run.ID).want(http.StatusOK, "272 more", "272 more")

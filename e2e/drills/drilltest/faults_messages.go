@@ -42,7 +42,7 @@ func messageFaults() []Fault {
 			`if mutated() { return "too much" }`))},
 		{"a wrong value", "alert-path", "value", edits(valueText.Start().Code(
 			`if mutated() { inc.Value = 0 }`))},
-		{"message late", "alert-path", "too late", edits(attempt.After(mutation.Assign("sender")).Code(
+		{"message late", "alert-path", "too late", edits(attempt.After(mutation.Assign("notifier")).Code(
 			`if mutated() && s.delivery.Kind == Post { time.Sleep(8 * time.Second) }`))},
 		{"message twice", "alert-path", "sent twice",
 			edits(postMessage.Before(mutation.Call("PostMessageWithResponseContext")).Code(
@@ -54,6 +54,6 @@ func messageFaults() []Fault {
 			`if mutated() { return alerts.SendResult{Outcome: alerts.Delivered, Ref: root} }`))},
 		{"given up at once", "slack-outage", "no message announced|no resolved message arrived",
 			edits(settleAttempt.Start().Code(
-				`if a.Outcome != Delivered && mutated() { a.Outcome = PermanentFailure }`))},
+				`if result.Outcome != Delivered && mutated() { result.Outcome = PermanentFailure }`))},
 	}
 }

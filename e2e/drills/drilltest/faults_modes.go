@@ -9,7 +9,7 @@ func modeFaults() []Fault {
 			edits(setMode.Start().Code(
 				`if m == PassThrough && mutated() { return Enforce }`))},
 		{"a restore that is only reported", "rollback", "nothing was refused after the restore", edits(setMode.Start().Code(
-			`if m == Enforce && g.bypassing.Load() && mutated() { return PassThrough }`))},
+			`if m == Enforce && g.passThrough.Load() && mutated() { return PassThrough }`))},
 		{"another pool is rolled back", "rollback", "did not stop refusals|says that it is in mode enforce",
 			edits(applyMode.Before(mutation.Call("SetMode")).Code(
 				`if mutated() {
@@ -37,6 +37,6 @@ func modeFaults() []Fault {
 				time.AfterFunc(500*time.Millisecond, func() { g.SetMode(time.Now(), Enforce) })
 			}`))},
 		{"a restore that refuses all", "rollback", "refuses too early", edits(admissionResult.Code(
-			`if mutated() && g.grandfatheredBelow > 0 { verdict = Verdict{ReasonQueueDepth, time.Second} }`))},
+			`if mutated() && g.firstSeqOfMode > 0 { verdict = Verdict{ReasonQueueDepth, time.Second} }`))},
 	}
 }

@@ -135,7 +135,7 @@ func BenchmarkGateWithMonitor(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				d := g.Offer(epoch, admission.Task{})
-				g.Start(epoch, d.Ticket)
+				g.CheckDispatch(epoch, d.Ticket)
 				g.Release(epoch, d.Ticket, admission.Served)
 				g.Finish(epoch, d.Ticket)
 			}

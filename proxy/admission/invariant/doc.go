@@ -17,7 +17,7 @@
 // Only refusals for queue_age and queue_depth are checked:
 //
 //   - any of them, while a permit is free;
-//   - under policy threshold, those that the article's rule would have admitted:
+//   - under policy threshold, those that the threshold policy would have admitted:
 //     refuse when the oldest queued task of the class is older than
 //     max_queue_age, or when all permits are out and more than depth_multiple
 //     times as many tasks wait;

@@ -16,7 +16,7 @@ import (
 // epoch is when every virtual clock starts.
 var epoch = time.Date(2026, 1, 5, 9, 14, 0, 0, time.UTC)
 
-// defaultThreshold is the rule with the article's own numbers.
+// defaultThreshold is the threshold policy with the default limits.
 var defaultThreshold = admission.Threshold{MaxQueueAge: 25 * time.Second, DepthMultiple: 2}
 
 // mutant is what is wrong with a pool. The zero mutant is sound.
@@ -26,7 +26,7 @@ type mutant struct {
 	staleQueue bool             // some cancelled tasks stay queued
 }
 
-// thresholdChecker is a Checker that takes the gate's policy for the article's.
+// thresholdChecker is a Checker that assumes that the gate's policy is the default threshold policy.
 type thresholdChecker struct{ *invariant.Checker }
 
 func (b thresholdChecker) OnLimits(t admission.Limits) {
@@ -145,7 +145,7 @@ func (s *storm) end() {
 	}
 	g := s.running[s.IntN(len(s.running))]
 	s.running = without(s.running, g)
-	if s.gate.Start(s.now, g.ticket).Reason == admission.ReasonNone && !(s.leak && s.IntN(10) == 0) {
+	if s.gate.CheckDispatch(s.now, g.ticket).Reason == admission.ReasonNone && !(s.leak && s.IntN(10) == 0) {
 		s.gate.Release(s.now, g.ticket, admission.Served)
 	}
 	s.gate.Finish(s.now, g.ticket)
@@ -241,7 +241,7 @@ func (r *raceTest) task(kind int) {
 	if d.Waiting && !r.wait(kind, m, d.Ticket) {
 		return
 	}
-	if r.gate.Start(r.now(), d.Ticket).Reason == admission.ReasonNone {
+	if r.gate.CheckDispatch(r.now(), d.Ticket).Reason == admission.ReasonNone {
 		r.dispatched.Add(1)
 	}
 }
@@ -348,7 +348,7 @@ func (randomRefusal) Admit(v admission.View, t admission.Task) admission.Verdict
 	return defaultThreshold.Admit(v, t)
 }
 
-// wrongAgeLimit is the article's rule with another limit on age.
+// wrongAgeLimit is the threshold policy with another limit on age.
 type wrongAgeLimit struct{ limit time.Duration }
 
 func (wrongAgeLimit) Name() string { return "threshold" }

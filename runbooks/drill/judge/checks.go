@@ -33,17 +33,17 @@ type check struct {
 
 // checks are all checks, in the order in which a reason names violations of a tier.
 var checks = []check{
-	{"calls_without_task", invariant, false, false, (*Evaluation).callsWithoutTask},
-	{"calls_for_refused_tasks", invariant, false, false, (*Evaluation).callsForRefusedTasks},
-	{"duplicate_calls", invariant, false, false, (*Evaluation).duplicateCalls},
-	{"answers_without_call", invariant, false, false, (*Evaluation).answersWithoutCall},
-	{"answer_mismatch", invariant, true, false, (*Evaluation).answerMismatch},
-	{"premature_refusals", invariant, false, false, (*Evaluation).prematureRefusals},
-	{"refusals_without_reason", invariant, true, false, (*Evaluation).refusalsWithoutReason},
-	{"unexpected_refusal_status", invariant, true, false, (*Evaluation).unexpectedRefusalStatus},
-	{"uncleared_faults", invariant, true, false, (*Evaluation).unclearedFaults},
-	{"unapplied_requests", invariant, false, false, (*Evaluation).unappliedRequests},
-	zero(drill.MissingRetryAfter, invariant),
+	{name: "calls_without_task", tier: invariant, run: (*Evaluation).callsWithoutTask},
+	{name: "calls_for_refused_tasks", tier: invariant, run: (*Evaluation).callsForRefusedTasks},
+	{name: "duplicate_calls", tier: invariant, run: (*Evaluation).duplicateCalls},
+	{name: "answers_without_call", tier: invariant, run: (*Evaluation).answersWithoutCall},
+	{name: "answer_mismatch", tier: invariant, live: true, run: (*Evaluation).answerMismatch},
+	{name: "premature_refusals", tier: invariant, run: (*Evaluation).prematureRefusals},
+	{name: "refusals_without_reason", tier: invariant, live: true, run: (*Evaluation).refusalsWithoutReason},
+	{name: "unexpected_refusal_status", tier: invariant, live: true, run: (*Evaluation).unexpectedRefusalStatus},
+	{name: "uncleared_faults", tier: invariant, live: true, run: (*Evaluation).unclearedFaults},
+	{name: "unapplied_requests", tier: invariant, run: (*Evaluation).unappliedRequests},
+	zero(drill.BadRetryAfter, invariant),
 	zero(drill.OverLimit, invariant),
 	zero(drill.FalseCompletions, invariant),
 	zero(drill.MessageFaults, invariant),
@@ -51,30 +51,30 @@ var checks = []check{
 
 	zero(drill.TasksLost, unlessBusy),
 
-	{"fifo_violations", timing, false, false, (*Evaluation).fifoViolations},
-	{"calls_after_deadline", timing, false, false, (*Evaluation).callsAfterDeadline},
-	{"idle_workers", timing, false, false, (*Evaluation).idleWorkers},
-	{"delayed_answers", timing, true, false, (*Evaluation).delayedAnswers},
-	{"underused_workers", timing, false, false, (*Evaluation).underusedWorkers},
-	{"delayed_first_bytes", timing, false, false, (*Evaluation).delayedFirstBytes},
-	{"slow_refusals", timing, true, false, (*Evaluation).slowRefusals},
-	{"queue_over_limit", timing, false, false, (*Evaluation).queueOverLimit},
-	{"admitted_over_age", timing, false, false, (*Evaluation).admittedOverAge},
-	{"premature_pages", timing, false, false, (*Evaluation).prematurePages},
-	{"slow_clearing", timing, true, false, (*Evaluation).slowClearing},
-	{"faults_after_clear", timing, true, false, (*Evaluation).faultsAfterClear},
-	{"age_limit_ignored", timing, false, false, (*Evaluation).ageLimitIgnored},
+	{name: "fifo_violations", tier: timing, run: (*Evaluation).fifoViolations},
+	{name: "calls_after_deadline", tier: timing, run: (*Evaluation).callsAfterDeadline},
+	{name: "idle_workers", tier: timing, run: (*Evaluation).idleWorkers},
+	{name: "delayed_answers", tier: timing, live: true, run: (*Evaluation).delayedAnswers},
+	{name: "underused_workers", tier: timing, run: (*Evaluation).underusedWorkers},
+	{name: "delayed_first_bytes", tier: timing, run: (*Evaluation).delayedFirstBytes},
+	{name: "slow_refusals", tier: timing, live: true, run: (*Evaluation).slowRefusals},
+	{name: "queue_over_limit", tier: timing, run: (*Evaluation).queueOverLimit},
+	{name: "admitted_over_age", tier: timing, run: (*Evaluation).admittedOverAge},
+	{name: "premature_pages", tier: timing, run: (*Evaluation).prematurePages},
+	{name: "slow_clearing", tier: timing, live: true, run: (*Evaluation).slowClearing},
+	{name: "faults_after_clear", tier: timing, live: true, run: (*Evaluation).faultsAfterClear},
+	{name: "age_limit_ignored", tier: timing, run: (*Evaluation).ageLimitIgnored},
 
-	{"telemetry_gap", precondition, true, true, (*Evaluation).telemetryGap},
-	{"rate_not_kept", precondition, true, true, (*Evaluation).rateNotKept},
-	{"too_few_samples", precondition, true, false, (*Evaluation).tooFewSamples},
-	{"burst_mismatch", precondition, true, false, (*Evaluation).burstMismatch},
-	{"load_mismatch", precondition, true, false, (*Evaluation).loadMismatch},
-	{"endpoint_overloaded", precondition, true, true, (*Evaluation).endpointOverloaded},
-	{"service_time_mismatch", precondition, true, true, (*Evaluation).serviceTimeMismatch},
-	{"failed_steps", precondition, true, false, (*Evaluation).failedSteps},
-	{"unconfirmed_faults", precondition, true, false, (*Evaluation).unconfirmedFaults},
-	{"unconfirmed_slack_fault", precondition, true, false, (*Evaluation).unconfirmedSlackFault},
+	{name: "telemetry_gap", tier: precondition, live: true, baseline: true, run: (*Evaluation).telemetryGap},
+	{name: "rate_not_kept", tier: precondition, live: true, baseline: true, run: (*Evaluation).rateNotKept},
+	{name: "too_few_samples", tier: precondition, live: true, run: (*Evaluation).tooFewSamples},
+	{name: "burst_mismatch", tier: precondition, live: true, run: (*Evaluation).burstMismatch},
+	{name: "load_mismatch", tier: precondition, live: true, run: (*Evaluation).loadMismatch},
+	{name: "endpoint_overloaded", tier: precondition, live: true, baseline: true, run: (*Evaluation).endpointOverloaded},
+	{name: "service_time_mismatch", tier: precondition, live: true, baseline: true, run: (*Evaluation).serviceTimeMismatch},
+	{name: "failed_steps", tier: precondition, live: true, run: (*Evaluation).failedSteps},
+	{name: "unconfirmed_faults", tier: precondition, live: true, run: (*Evaluation).unconfirmedFaults},
+	{name: "unconfirmed_slack_fault", tier: precondition, live: true, run: (*Evaluation).unconfirmedSlackFault},
 }
 
 // reasonIf returns a reason if a condition holds, otherwise none.
@@ -87,9 +87,9 @@ func reasonIf(holds bool, format string, args ...any) string {
 
 // zero checks that a measure is 0, or what the drill expects of it.
 func zero(m drill.Measure, t tier) check {
-	return check{string(m), t, true, false, func(l *Evaluation) string {
-		if h, failed := l.zeroHypothesis(m); failed {
-			return l.describeFailure(h)
+	return check{name: string(m), tier: t, live: true, run: func(e *Evaluation) string {
+		if h, failed := e.zeroHypothesis(m); failed {
+			return e.describeFailure(h)
 		}
 		return ""
 	}}
@@ -97,30 +97,30 @@ func zero(m drill.Measure, t tier) check {
 
 // zeroHypothesis evaluates the drill's expectation of a measure, or that it is 0. It has failed only if something was
 // counted.
-func (l *Evaluation) zeroHypothesis(m drill.Measure) (h drill.Hypothesis, failed bool) {
-	e := drill.Expectation{Measure: m, Compare: drill.Equal, Unit: m.Unit()}
-	if i := slices.IndexFunc(l.Run.Spec.Expect, func(e drill.Expectation) bool { return e.Measure == m }); i >= 0 {
-		e = l.Run.Spec.Expect[i]
+func (e *Evaluation) zeroHypothesis(m drill.Measure) (h drill.Hypothesis, failed bool) {
+	expected := drill.Expectation{Measure: m, Compare: drill.Equal, Unit: m.Unit()}
+	if i := slices.IndexFunc(e.Run.Spec.Expect, func(x drill.Expectation) bool { return x.Measure == m }); i >= 0 {
+		expected = e.Run.Spec.Expect[i]
 	}
-	h = evaluate(e, l.Measure(m))
+	h = evaluate(expected, e.Measure(m))
 	return h, h.Measured && !h.Passed && h.Value > 0
 }
 
-// isZero says whether a measure is among the checks.
-func isZero(m drill.Measure) bool {
+// hasZeroCheck says whether one of the checks is that a measure is 0.
+func hasZeroCheck(m drill.Measure) bool {
 	return slices.ContainsFunc(checks, func(c check) bool { return c.name == string(m) })
 }
 
-func (l *Evaluation) live() bool { return l.Run.Spec.Target == drill.Live }
+func (e *Evaluation) live() bool { return e.Run.Spec.Target == drill.Live }
 
 // violations runs the checks of a tier; with baseline only those that decide about a baseline.
-func (l *Evaluation) violations(t tier, baseline bool) []string {
+func (e *Evaluation) violations(t tier, baseline bool) []string {
 	var all []string
 	for _, c := range checks {
-		if c.tier != t || l.live() && !c.live || baseline && !c.baseline {
+		if c.tier != t || e.live() && !c.live || baseline && !c.baseline {
 			continue
 		}
-		if what := c.run(l); what != "" {
+		if what := c.run(e); what != "" {
 			all = append(all, what)
 		}
 	}
@@ -128,20 +128,20 @@ func (l *Evaluation) violations(t tier, baseline bool) []string {
 }
 
 // ViolationsSoFar says of a run in progress what is broken by now; empty: nothing that is known.
-func (l *Evaluation) ViolationsSoFar() string {
-	broken := l.violations(invariant, false)
-	if l.stalled() == "" {
-		broken = append(append(broken, l.violations(unlessBusy, false)...), l.violations(timing, false)...)
+func (e *Evaluation) ViolationsSoFar() string {
+	broken := e.violations(invariant, false)
+	if e.stalled() == "" {
+		broken = append(append(broken, e.violations(unlessBusy, false)...), e.violations(timing, false)...)
 	}
 	return joinReasons(broken)
 }
 
 // BaselinePreconditionFailure says why a baseline cannot be judged; empty: it can.
-func (l *Evaluation) BaselinePreconditionFailure() string {
-	if stalled := l.stalled(); stalled != "" {
+func (e *Evaluation) BaselinePreconditionFailure() string {
+	if stalled := e.stalled(); stalled != "" {
 		return stalled
 	}
-	if all := l.violations(precondition, true); len(all) > 0 {
+	if all := e.violations(precondition, true); len(all) > 0 {
 		return all[0]
 	}
 	return ""

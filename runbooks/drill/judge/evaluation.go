@@ -76,9 +76,9 @@ func NewEvaluation(f Facts) *Evaluation {
 
 // sendStall is the longest delay with which tasks were sent, but for the worst in 200. A busy machine may have delayed
 // everything else as long.
-func (l *Evaluation) sendStall() time.Duration {
+func (e *Evaluation) sendStall() time.Duration {
 	var lags []time.Duration
-	for _, t := range l.Evidence.Tasks {
+	for _, t := range e.Evidence.Tasks {
 		if t.Outcome != drill.Unsent {
 			lags = append(lags, t.Sent-t.Due)
 		}
@@ -87,7 +87,7 @@ func (l *Evaluation) sendStall() time.Duration {
 	if len(lags) == 0 {
 		return 0
 	}
-	return min(lags[len(lags)-1-len(lags)/200], time.Duration(float64(maxSendStall)*l.speed))
+	return min(lags[len(lags)-1-len(lags)/200], time.Duration(float64(maxSendStall)*e.speed))
 }
 
 // maxSendStall bounds what a busy machine excuses, on the wall clock.
@@ -95,14 +95,14 @@ const maxSendStall = time.Second
 
 // queueWaitOf is how long a task waited, as seen from outside: from being sent until the gate called the endpoint for
 // it, or until it ended without a call. Of refused tasks, only those that left the queue unserved have waited.
-func (l *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
-	switch calls := l.callsByTask[t.ID]; {
+func (e *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
+	switch calls := e.callsByTask[t.ID]; {
 	case t.Outcome == drill.Unsent:
 		return queueWait{}, false
 	case len(calls) > 0:
 		return queueWait{t.Sent, calls[0].Started}, true
 	case t.Outcome == drill.Pending:
-		return queueWait{t.Sent, l.Evidence.At}, true
+		return queueWait{t.Sent, e.Evidence.At}, true
 	case t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed:
 		return queueWait{}, false
 	default:
@@ -111,22 +111,22 @@ func (l *Evaluation) queueWaitOf(t drill.Task) (queueWait, bool) {
 }
 
 // scenarioTime converts an instant of the wall clock to scenario time.
-func (l *Evaluation) scenarioTime(t time.Time) time.Duration {
-	return time.Duration(float64(t.Sub(l.ScenarioStart)) * l.speed)
+func (e *Evaluation) scenarioTime(t time.Time) time.Duration {
+	return time.Duration(float64(t.Sub(e.ScenarioStart)) * e.speed)
 }
 
 // acceptedAt is when a message was accepted. The time that headgate took counts as scenario time, that of Slack as it
 // is, since Slack accepts one message a second at any speed.
-func (l *Evaluation) acceptedAt(m drill.Message) time.Duration {
+func (e *Evaluation) acceptedAt(m drill.Message) time.Duration {
 	if m.FirstAttempt.IsZero() || m.FirstAttempt.After(m.Accepted) {
-		return l.scenarioTime(m.Accepted)
+		return e.scenarioTime(m.Accepted)
 	}
-	return l.scenarioTime(m.FirstAttempt) + m.Accepted.Sub(m.FirstAttempt)
+	return e.scenarioTime(m.FirstAttempt) + m.Accepted.Sub(m.FirstAttempt)
 }
 
 // tasksDue returns the tasks that were due from (included) to (not included).
-func (l *Evaluation) tasksDue(from, to time.Duration) []drill.Task {
-	return filter(l.Evidence.Tasks, func(t drill.Task) bool {
+func (e *Evaluation) tasksDue(from, to time.Duration) []drill.Task {
+	return filter(e.Evidence.Tasks, func(t drill.Task) bool {
 		return t.Due >= from && t.Due < to && t.Outcome != drill.Unsent
 	})
 }
@@ -142,16 +142,16 @@ func filter[T any](all []T, what func(T) bool) (some []T) {
 }
 
 // scenarioTasks are the tasks of the scenario itself, without baseline and recovery.
-func (l *Evaluation) scenarioTasks() []drill.Task { return l.tasksDue(0, l.spec.Duration) }
+func (e *Evaluation) scenarioTasks() []drill.Task { return e.tasksDue(0, e.spec.Duration) }
 
 // hitByFault says whether a fault hit a call of a task.
-func (l *Evaluation) hitByFault(t drill.Task) bool {
-	return slices.ContainsFunc(l.callsByTask[t.ID], func(c drill.Call) bool { return c.Fault != "" })
+func (e *Evaluation) hitByFault(t drill.Task) bool {
+	return slices.ContainsFunc(e.callsByTask[t.ID], func(c drill.Call) bool { return c.Fault != "" })
 }
 
 // lastCall is the call that the task's answer came from.
-func (l *Evaluation) lastCall(t drill.Task) (drill.Call, bool) {
-	calls := l.callsByTask[t.ID]
+func (e *Evaluation) lastCall(t drill.Task) (drill.Call, bool) {
+	calls := e.callsByTask[t.ID]
 	if len(calls) == 0 {
 		return drill.Call{}, false
 	}
@@ -172,21 +172,21 @@ func brokenByFault(c drill.Call) bool {
 }
 
 // afterRollback says whether a task that waits at a time may have been admitted in pass-through.
-func (l *Evaluation) afterRollback(at time.Duration) bool {
-	t, ok := l.stepResult(drill.StepRollback)
+func (e *Evaluation) afterRollback(at time.Duration) bool {
+	t, ok := e.stepResult(drill.StepRollback)
 	return ok && t.Err == "" && at >= t.Requested
 }
 
 // rollbackEnd is when the end of a rollback was requested: by reverting it, or by a later step.
-func (l *Evaluation) rollbackEnd(rollback StepResult) time.Duration {
-	over := l.Evidence.At
+func (e *Evaluation) rollbackEnd(rollback StepResult) time.Duration {
+	over := e.Evidence.At
 	if st := rollback.Step; rollback.Reverted {
 		over = rollback.RevertedAt
 		if st.For > 0 {
 			over = min(over, st.At+st.For)
 		}
 	}
-	for _, t := range l.Steps {
+	for _, t := range e.Steps {
 		if t.Step.Kind == drill.StepRestore && t.Err == "" && t.Requested >= rollback.Completed {
 			over = min(over, t.Requested)
 		}

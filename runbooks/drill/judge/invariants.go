@@ -11,40 +11,40 @@ import (
 	"headgate/runbooks/drill"
 )
 
-func (l *Evaluation) callsWithoutTask() string {
-	n := count(l.Evidence.Calls, func(c drill.Call) bool {
-		_, known := l.tasks[c.Task]
+func (e *Evaluation) callsWithoutTask() string {
+	n := count(e.Evidence.Calls, func(c drill.Call) bool {
+		_, known := e.tasks[c.Task]
 		return !known
 	})
 	return reasonIf(n > 0, "%d calls of the endpoint belong to no task that was sent", n)
 }
 
-func (l *Evaluation) callsForRefusedTasks() string {
-	n := count(l.Evidence.Tasks, func(t drill.Task) bool {
-		return t.Outcome == drill.Refused && len(l.callsByTask[t.ID]) > 0
+func (e *Evaluation) callsForRefusedTasks() string {
+	n := count(e.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Outcome == drill.Refused && len(e.callsByTask[t.ID]) > 0
 	})
 	return reasonIf(n > 0, "%d refused tasks reached the endpoint: a refusal must cost it nothing", n)
 }
 
-func (l *Evaluation) duplicateCalls() string {
-	for _, t := range l.Evidence.Tasks {
-		if n := len(l.callsByTask[t.ID]); n > 1 {
+func (e *Evaluation) duplicateCalls() string {
+	for _, t := range e.Evidence.Tasks {
+		if n := len(e.callsByTask[t.ID]); n > 1 {
 			return fmt.Sprintf("the endpoint was called %d times for task %d", n, t.ID)
 		}
 	}
 	return ""
 }
 
-func (l *Evaluation) answersWithoutCall() string {
-	n := count(l.Evidence.Tasks, func(t drill.Task) bool {
-		return t.Outcome == drill.Served && len(l.callsByTask[t.ID]) == 0
+func (e *Evaluation) answersWithoutCall() string {
+	n := count(e.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Outcome == drill.Served && len(e.callsByTask[t.ID]) == 0
 	})
 	return reasonIf(n > 0, "%d tasks were answered without a call of the endpoint", n)
 }
 
-func (l *Evaluation) answerMismatch() string {
-	for _, t := range l.Evidence.Tasks {
-		if c, ok := l.lastCall(t); ok && t.Outcome == drill.Served && answerDiffers(t, c) {
+func (e *Evaluation) answerMismatch() string {
+	for _, t := range e.Evidence.Tasks {
+		if c, ok := e.lastCall(t); ok && t.Outcome == drill.Served && answerDiffers(t, c) {
 			return fmt.Sprintf("task %d got another answer than the endpoint gave: %d bytes of %d", t.ID, t.Bytes, c.Bytes)
 		}
 	}
@@ -60,8 +60,8 @@ func answerDiffers(t drill.Task, c drill.Call) bool {
 type taskDelay func(drill.Task) (d time.Duration, ok bool)
 
 // exceeding counts the tasks that have a delay, and those of them whose delay exceeds a limit, and returns the longest.
-func (l *Evaluation) exceeding(limit time.Duration, delay taskDelay) (n, all int, longest time.Duration) {
-	for _, t := range l.Evidence.Tasks {
+func (e *Evaluation) exceeding(limit time.Duration, delay taskDelay) (n, all int, longest time.Duration) {
+	for _, t := range e.Evidence.Tasks {
 		d, ok := delay(t)
 		if !ok {
 			continue
@@ -76,12 +76,12 @@ func (l *Evaluation) exceeding(limit time.Duration, delay taskDelay) (n, all int
 }
 
 // idleWorkers finds tasks that waited beside free workers.
-func (l *Evaluation) idleWorkers() string {
-	limit := 2*l.tolerance + 4*time.Second
-	fewest := l.Evidence.Workers
-	b := l.gateOccupancyOf(l.longWaits())
-	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool {
-		return s.Waiting > 0 && s.InFlight < l.Evidence.Workers
+func (e *Evaluation) idleWorkers() string {
+	limit := 2*e.tolerance + 4*time.Second
+	fewest := e.Evidence.Workers
+	b := e.gateOccupancyOf(e.longWaits())
+	from, length := b.longest(e.Evidence.At, func(s occupancyStep) bool {
+		return s.Waiting > 0 && s.InFlight < e.Evidence.Workers
 	})
 	if length <= limit {
 		return ""
@@ -91,24 +91,24 @@ func (l *Evaluation) idleWorkers() string {
 	}
 	return fmt.Sprintf("tasks waited for %.0f s from %.0f s on while only %d of %d were in flight: "+
 		"permits are not returned, or not granted",
-		length.Seconds(), from.Seconds(), fewest, l.Evidence.Workers)
+		length.Seconds(), from.Seconds(), fewest, e.Evidence.Workers)
 }
 
 // delayedAnswers finds answers that reached the client long after the endpoint was done.
-func (l *Evaluation) delayedAnswers() string {
-	limit := 2*l.tolerance + 3*time.Second
-	n, _, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
-		c, ok := l.lastCall(t)
+func (e *Evaluation) delayedAnswers() string {
+	limit := 2*e.tolerance + 3*time.Second
+	n, _, most := e.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
+		c, ok := e.lastCall(t)
 		return t.Ended - c.Ended, ok && !c.Open && t.Outcome != drill.Pending && t.Outcome != drill.TimedOut
 	})
-	return reasonIf(n > 2 && n*50 > len(l.Evidence.Calls) || most > 10*limit,
+	return reasonIf(n > 2 && n*50 > len(e.Evidence.Calls) || most > 10*limit,
 		"%d answers reached their client up to %.0f s after the endpoint was done with them", n, most.Seconds())
 }
 
 // slowRefusals finds late refusals: a refusal must be immediate.
-func (l *Evaluation) slowRefusals() string {
-	limit := 2*l.tolerance + 3*time.Second
-	n, refused, _ := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
+func (e *Evaluation) slowRefusals() string {
+	limit := 2*e.tolerance + 3*time.Second
+	n, refused, _ := e.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
 		return t.Ended - t.Sent, t.Outcome == drill.Refused && t.Reason != reasonDeadlinePassed
 	})
 	return reasonIf(n > 2 && n*10 > refused,
@@ -116,28 +116,28 @@ func (l *Evaluation) slowRefusals() string {
 }
 
 // queueOverLimit finds queues longer than the limit.
-func (l *Evaluation) queueOverLimit() string {
-	most := l.Evidence.MaxWaiting
+func (e *Evaluation) queueOverLimit() string {
+	most := e.Evidence.MaxWaiting
 	if most == 0 {
 		return ""
 	}
-	b := l.gateOccupancy()
-	from, length := b.longest(l.Evidence.At, func(s occupancyStep) bool {
-		return s.Waiting > most+2 && !l.afterRollback(s.At)
+	b := e.gateOccupancy()
+	from, length := b.longest(e.Evidence.At, func(s occupancyStep) bool {
+		return s.Waiting > most+2 && !e.afterRollback(s.At)
 	})
-	return reasonIf(length > 3*l.tolerance,
+	return reasonIf(length > 3*e.tolerance,
 		"%d tasks waited at %.0f s, of at most %d: the gate does not refuse when it should",
 		b.at(from).Waiting, from.Seconds(), most)
 }
 
 // admittedOverAge finds tasks that were admitted although others had waited too long.
-func (l *Evaluation) admittedOverAge() string {
-	most := l.Evidence.MaxQueueAge
+func (e *Evaluation) admittedOverAge() string {
+	most := e.Evidence.MaxQueueAge
 	if most == 0 {
 		return ""
 	}
-	n, _, worst := l.exceeding(most+2*l.tolerance, func(t drill.Task) (time.Duration, bool) {
-		return l.oldestWaitAt(t.Sent), t.Outcome != drill.Unsent && t.Outcome != drill.Refused && !l.afterRollback(t.Sent)
+	n, _, worst := e.exceeding(most+2*e.tolerance, func(t drill.Task) (time.Duration, bool) {
+		return e.oldestWaitAt(t.Sent), t.Outcome != drill.Unsent && t.Outcome != drill.Refused && !e.afterRollback(t.Sent)
 	})
 	return reasonIf(n > 0,
 		"%d tasks were admitted while another had waited for up to %.0f s, of at most %.0f: "+
@@ -146,28 +146,28 @@ func (l *Evaluation) admittedOverAge() string {
 }
 
 // oldestWaitAt is how long the oldest queued task had waited, of those that went on waiting for a moment.
-func (l *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
-	for _, w := range l.waits { // by their beginning: the first is the oldest
+func (e *Evaluation) oldestWaitAt(at time.Duration) time.Duration {
+	for _, w := range e.waits { // by their beginning: the first is the oldest
 		if w.from >= at {
 			break
 		}
-		if w.to > at+l.tolerance {
+		if w.to > at+e.tolerance {
 			return at - w.from
 		}
 	}
 	return 0
 }
 
-func (l *Evaluation) refusalsWithoutReason() string {
-	n := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && t.Reason == "" })
+func (e *Evaluation) refusalsWithoutReason() string {
+	n := count(e.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused && t.Reason == "" })
 	return reasonIf(n > 0, "%d refusals do not say why", n)
 }
 
 // unexpectedRefusalStatus finds refusals with another status than 429, such as errors that are reported as refusals.
-func (l *Evaluation) unexpectedRefusalStatus() string {
-	for _, t := range l.Evidence.Tasks {
+func (e *Evaluation) unexpectedRefusalStatus() string {
+	for _, t := range e.Evidence.Tasks {
 		// A twin does not shut down while it is observed.
-		if t.Outcome == drill.Refused && t.Status != 429 && !(t.Status == 503 && l.live()) {
+		if t.Outcome == drill.Refused && t.Status != 429 && !(t.Status == 503 && e.live()) {
 			return fmt.Sprintf("task %d was refused with status %d", t.ID, t.Status)
 		}
 	}
@@ -175,20 +175,20 @@ func (l *Evaluation) unexpectedRefusalStatus() string {
 }
 
 // prematurePages finds pages from before the disturbance.
-func (l *Evaluation) prematurePages() string {
+func (e *Evaluation) prematurePages() string {
 	early := func(m drill.Message) bool {
-		return m.Level == levelPage && l.acceptedAt(m) < l.spec.DisturbanceStart()
+		return m.Level == levelPage && e.acceptedAt(m) < e.spec.DisturbanceStart()
 	}
-	return reasonIf(slices.ContainsFunc(l.Evidence.Messages, early), "a page arrived before the disturbance")
+	return reasonIf(slices.ContainsFunc(e.Evidence.Messages, early), "a page arrived before the disturbance")
 }
 
 // unappliedRequests finds requests that were accepted and not applied.
-func (l *Evaluation) unappliedRequests() string {
-	return strings.Join(l.Evidence.UnappliedRequests, "; ")
+func (e *Evaluation) unappliedRequests() string {
+	return strings.Join(e.Evidence.UnappliedRequests, "; ")
 }
 
-func (l *Evaluation) unclearedFaults() string {
-	for _, c := range l.ClearResults {
+func (e *Evaluation) unclearedFaults() string {
+	for _, c := range e.ClearResults {
 		if err := c.Err(); err != nil {
 			return fmt.Sprintf("the faults did not clear: %v", err)
 		}
@@ -198,9 +198,9 @@ func (l *Evaluation) unclearedFaults() string {
 
 // faultsAfterClear finds faults that hit calls when they were no longer in force. A busy machine may keep the runner
 // from clearing them in time.
-func (l *Evaluation) faultsAfterClear() string {
-	for _, c := range l.Evidence.Calls {
-		if c.Fault != "" && !l.inForce(c.Fault, c.Started) {
+func (e *Evaluation) faultsAfterClear() string {
+	for _, c := range e.Evidence.Calls {
+		if c.Fault != "" && !e.inForce(c.Fault, c.Started) {
 			return fmt.Sprintf("fault %s hit a call at %.0f s, when it was not in force: it did not clear",
 				c.Fault, c.Started.Seconds())
 		}
@@ -208,9 +208,9 @@ func (l *Evaluation) faultsAfterClear() string {
 	return ""
 }
 
-func (l *Evaluation) slowClearing() string {
+func (e *Evaluation) slowClearing() string {
 	var longest time.Duration
-	for _, c := range l.ClearResults {
+	for _, c := range e.ClearResults {
 		longest = max(longest, c.Took)
 	}
 	return reasonIf(longest > drill.ClearLimit, "clearing the faults took %.1f s, of at most %.0f",
@@ -218,28 +218,28 @@ func (l *Evaluation) slowClearing() string {
 }
 
 // inForce says whether a fault may hit a call that began at a time.
-func (l *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
-	after := l.tolerance + time.Duration(float64(drill.ClearLimit)*l.speed)
-	return slices.ContainsFunc(l.spec.Faults, func(i drill.Injection) bool {
-		return i.Kind == k && at >= i.From-l.tolerance && at <= i.From+i.For+after
+func (e *Evaluation) inForce(k fault.Kind, at time.Duration) bool {
+	after := e.tolerance + time.Duration(float64(drill.ClearLimit)*e.speed)
+	return slices.ContainsFunc(e.spec.Faults, func(i drill.Injection) bool {
+		return i.Kind == k && at >= i.From-e.tolerance && at <= i.From+i.For+after
 	})
 }
 
 // prematureRefusals finds refusals that the policy does not explain. Waits as seen from outside are never shorter
 // than as the gate sees them, so that a refusal that is not due from outside is not due inside.
-func (l *Evaluation) prematureRefusals() string {
-	b := l.gateOccupancy()
+func (e *Evaluation) prematureRefusals() string {
+	b := e.gateOccupancy()
 	free, early, refused, example := 0, 0, 0, drill.Task{}
-	for _, t := range l.Evidence.Tasks {
-		if t.Outcome != drill.Refused || len(l.callsByTask[t.ID]) > 0 || t.Reason == reasonDeadlinePassed {
+	for _, t := range e.Evidence.Tasks {
+		if t.Outcome != drill.Refused || len(e.callsByTask[t.ID]) > 0 || t.Reason == reasonDeadlinePassed {
 			continue
 		}
 		refused++
 		switch {
-		case l.workerFree(b, t):
+		case e.workerFree(b, t):
 			free++
 			example = t
-		case l.queueBelowLimits(b, t):
+		case e.queueBelowLimits(b, t):
 			early++
 			example = t
 		}
@@ -258,9 +258,9 @@ func (l *Evaluation) prematureRefusals() string {
 }
 
 // workerFree says whether a worker was free and no task waited throughout a refusal.
-func (l *Evaluation) workerFree(b occupancy, t drill.Task) bool {
-	return b.throughout(t.Sent-l.tolerance, t.Ended+l.tolerance, func(s occupancyStep) bool {
-		return s.InFlight < l.Evidence.Workers && s.Waiting == 0
+func (e *Evaluation) workerFree(b occupancy, t drill.Task) bool {
+	return b.throughout(t.Sent-e.tolerance, t.Ended+e.tolerance, func(s occupancyStep) bool {
+		return s.InFlight < e.Evidence.Workers && s.Waiting == 0
 	})
 }
 
@@ -271,14 +271,14 @@ const (
 )
 
 // queueBelowLimits says whether the queue was well below the limit that a refusal names, or below both, throughout.
-func (l *Evaluation) queueBelowLimits(b occupancy, t drill.Task) bool {
-	depth, age := l.Evidence.MaxWaiting, l.Evidence.MaxQueueAge
+func (e *Evaluation) queueBelowLimits(b occupancy, t drill.Task) bool {
+	depth, age := e.Evidence.MaxWaiting, e.Evidence.MaxQueueAge
 	if depth == 0 || age == 0 {
 		return false
 	}
-	from, to := t.Sent-l.tolerance, t.Ended+l.tolerance
+	from, to := t.Sent-e.tolerance, t.Ended+e.tolerance
 	short := b.throughout(from, to, func(s occupancyStep) bool { return s.Waiting < depth-depth/8-1 })
-	young := l.longestWaitDuring(from, to) < age-l.tolerance
+	young := e.longestWaitDuring(from, to) < age-e.tolerance
 	switch t.Reason { // the reason given must be true
 	case reasonQueueDepth:
 		return short
@@ -289,9 +289,9 @@ func (l *Evaluation) queueBelowLimits(b occupancy, t drill.Task) bool {
 }
 
 // longestWaitDuring is the longest that any task had waited at some time of a span.
-func (l *Evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
+func (e *Evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
 	var most time.Duration
-	for _, w := range l.waits { // by their beginning
+	for _, w := range e.waits { // by their beginning
 		if w.from >= to {
 			break
 		}
@@ -303,16 +303,16 @@ func (l *Evaluation) longestWaitDuring(from, to time.Duration) time.Duration {
 }
 
 // fifoViolations finds tasks that were overtaken while they waited: queued tasks are served in order of arrival.
-func (l *Evaluation) fifoViolations() string {
+func (e *Evaluation) fifoViolations() string {
 	type served struct {
 		sent, began time.Duration
 		called      bool
 	}
 	var all []served
-	for _, t := range l.Evidence.Tasks {
+	for _, t := range e.Evidence.Tasks {
 		// One that still waits, or has left unserved, has been overtaken all the same.
-		if w, waited := l.queueWaitOf(t); waited {
-			all = append(all, served{w.from, w.to, len(l.callsByTask[t.ID]) > 0})
+		if w, waited := e.queueWaitOf(t); waited {
+			all = append(all, served{w.from, w.to, len(e.callsByTask[t.ID]) > 0})
 		}
 	}
 	slices.SortFunc(all, func(a, b served) int { return cmp.Compare(a.sent, b.sent) })
@@ -322,7 +322,7 @@ func (l *Evaluation) fifoViolations() string {
 			if later.sent > s.began {
 				break // it arrived when this one did not wait any more
 			}
-			if later.called && later.sent > s.sent+2*l.tolerance && later.began+2*l.tolerance < s.began {
+			if later.called && later.sent > s.sent+2*e.tolerance && later.began+2*e.tolerance < s.began {
 				overtaken++
 				break
 			}
@@ -335,32 +335,32 @@ func (l *Evaluation) fifoViolations() string {
 
 // callsAfterDeadline finds tasks that went to the endpoint after their deadline, which is the SLO's turnaround for
 // tasks without one: such work is wasted.
-func (l *Evaluation) callsAfterDeadline() string {
-	if l.Evidence.MaxQueueAge == 0 {
+func (e *Evaluation) callsAfterDeadline() string {
+	if e.Evidence.MaxQueueAge == 0 {
 		return ""
 	}
-	n, _, worst := l.exceeding(l.Evidence.SLO+l.tolerance, func(t drill.Task) (time.Duration, bool) {
-		calls := l.callsByTask[t.ID]
+	n, _, worst := e.exceeding(e.Evidence.SLO+e.tolerance, func(t drill.Task) (time.Duration, bool) {
+		calls := e.callsByTask[t.ID]
 		if len(calls) == 0 {
 			return 0, false
 		}
-		return calls[0].Started - t.Sent, !l.afterRollback(calls[0].Started)
+		return calls[0].Started - t.Sent, !e.afterRollback(calls[0].Started)
 	})
 	return reasonIf(n > 0,
 		"%d tasks went to the endpoint after their deadline, having waited for up to %.0f s of %.0f",
-		n, worst.Seconds(), l.Evidence.SLO.Seconds())
+		n, worst.Seconds(), e.Evidence.SLO.Seconds())
 }
 
 // ageLimitIgnored finds refusals for the length of the queue while a task in it had waited for too long already: the
 // policy checks the age first.
-func (l *Evaluation) ageLimitIgnored() string {
-	most := l.Evidence.MaxQueueAge
+func (e *Evaluation) ageLimitIgnored() string {
+	most := e.Evidence.MaxQueueAge
 	if most == 0 {
 		return ""
 	}
-	refused := count(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
-	n := count(l.Evidence.Tasks, func(t drill.Task) bool {
-		return t.Outcome == drill.Refused && t.Reason == reasonQueueDepth && l.oldestWaitAt(t.Sent) > most+2*l.tolerance
+	refused := count(e.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Refused })
+	n := count(e.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Outcome == drill.Refused && t.Reason == reasonQueueDepth && e.oldestWaitAt(t.Sent) > most+2*e.tolerance
 	})
 	return reasonIf(n > 1 && n*50 > refused,
 		"%d of %d refusals name the length of the queue while another had waited for more than %.0f s: "+
@@ -369,10 +369,10 @@ func (l *Evaluation) ageLimitIgnored() string {
 
 // delayedFirstBytes finds answers that began at their client long after the gate had their beginning: streams must
 // not be buffered.
-func (l *Evaluation) delayedFirstBytes() string {
-	limit := 2*l.tolerance + 3*time.Second
-	n, all, most := l.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
-		c, ok := l.lastCall(t)
+func (e *Evaluation) delayedFirstBytes() string {
+	limit := 2*e.tolerance + 3*time.Second
+	n, all, most := e.exceeding(limit, func(t drill.Task) (time.Duration, bool) {
+		c, ok := e.lastCall(t)
 		return t.FirstByte - c.FirstByte, ok && c.FirstByte != 0 && t.FirstByte != 0 && c.Fault == ""
 	})
 	// A machine that is busy for a moment delays a few.
@@ -390,28 +390,28 @@ const (
 
 // underusedWorkers finds permits that are kept for a while after each call, so that a part of the workers is never used
 // although no task waits beside free workers for long.
-func (l *Evaluation) underusedWorkers() string {
-	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
+func (e *Evaluation) underusedWorkers() string {
+	if len(e.Evidence.Calls) == 0 || e.Evidence.Workers == 0 {
 		return ""
 	}
 	var took time.Duration
-	for _, c := range l.Evidence.Calls {
+	for _, c := range e.Evidence.Calls {
 		if !c.Open {
 			took += c.Ended - c.Started
 		}
 	}
-	mean := max(took/time.Duration(len(l.Evidence.Calls)), time.Second)
-	waited, used := l.gateOccupancyOf(l.longWaits()).meanWhileWaiting(l.Evidence.At)
-	idle := 1 - used/float64(l.Evidence.Workers)
-	if may := maxIdleShare + float64(permitHandover)*l.speed/float64(mean); waited < minQueuedTime || idle <= may {
+	mean := max(took/time.Duration(len(e.Evidence.Calls)), time.Second)
+	waited, used := e.gateOccupancyOf(e.longWaits()).meanWhileWaiting(e.Evidence.At)
+	idle := 1 - used/float64(e.Evidence.Workers)
+	if may := maxIdleShare + float64(permitHandover)*e.speed/float64(mean); waited < minQueuedTime || idle <= may {
 		return ""
 	}
 	return fmt.Sprintf("while there was a queue, for %.0f s in all, %.1f of %d were in flight: "+
 		"permits are not returned at once, or not granted",
-		waited.Seconds(), used, l.Evidence.Workers)
+		waited.Seconds(), used, e.Evidence.Workers)
 }
 
 // longWaits are the waits that a busy machine does not explain.
-func (l *Evaluation) longWaits() []queueWait {
-	return filter(l.waits, func(w queueWait) bool { return w.to-w.from > longWait+2*l.tolerance })
+func (e *Evaluation) longWaits() []queueWait {
+	return filter(e.waits, func(w queueWait) bool { return w.to-w.from > longWait+2*e.tolerance })
 }

@@ -14,50 +14,52 @@ import (
 // no check found a violation, every hypothesis is known and held, and the steady state came back within the recovery
 // limit. Otherwise the reason names what broke.
 func Judge(f Facts) (drill.Verdict, string, []drill.Hypothesis) {
-	l := NewEvaluation(f)
-	hypotheses := l.Hypotheses()
-	violated, broken := l.violations(invariant, false), l.violations(unlessBusy, false)
-	if l.machineBusy() == "" {
-		violated, broken = append(violated, broken...), nil
+	e := NewEvaluation(f)
+	hypotheses := e.Hypotheses()
+	invariantViolations, otherFailures := e.violations(invariant, false), e.violations(unlessBusy, false)
+	if e.machineBusy() == "" {
+		invariantViolations, otherFailures = append(invariantViolations, otherFailures...), nil
 	}
-	broken = append(broken, l.violations(timing, false)...)
-	var unknown []string
+	otherFailures = append(otherFailures, e.violations(timing, false)...)
+	var unmeasured []string
 	for _, h := range hypotheses {
 		switch {
 		case !h.Measured:
-			unknown = append(unknown, fmt.Sprintf("%s is not known: %s", h.Measure, h.Reason))
-		case !h.Passed && (h.Value == 0 || !isZero(h.Measure)): // else a check has named it
-			broken = append(broken, l.describeFailure(h))
+			unmeasured = append(unmeasured, fmt.Sprintf("%s is not known: %s", h.Measure, h.Reason))
+		case !h.Passed && (h.Value == 0 || !hasZeroCheck(h.Measure)): // else a check has named it
+			otherFailures = append(otherFailures, e.describeFailure(h))
 		}
 	}
 	if !f.SteadyState {
 		limit := format.Duration(f.Run.Spec.Recovery)
-		broken = append(broken, "after "+limit+" the steady state did not return: "+f.UnsteadyReason)
+		otherFailures = append(otherFailures, "after "+limit+" the steady state did not return: "+f.UnsteadyReason)
 	}
-	unproved := l.violations(precondition, false)
-	if excuse := l.stalled(); len(broken) > 0 && excuse != "" {
-		unproved = append([]string{excuse}, unproved...)
+	unmetPreconditions := e.violations(precondition, false)
+	if stallReason := e.stalled(); len(otherFailures) > 0 && stallReason != "" {
+		unmetPreconditions = append([]string{stallReason}, unmetPreconditions...)
 	}
+	// The precedence: a violated invariant fails the run whatever else is so; then an unmet precondition makes it
+	// inconclusive; then any other failure fails it; a value that was not measured makes it inconclusive only without one.
 	switch {
-	case len(violated) > 0:
-		return drill.Failed, joinReasons(append(violated, broken...)), hypotheses
-	case len(unproved) > 0:
-		return drill.Inconclusive, joinReasons(append(unproved, broken...)), hypotheses
-	case len(broken) > 0:
-		return drill.Failed, joinReasons(broken), hypotheses
-	case len(unknown) > 0:
-		return drill.Inconclusive, joinReasons(unknown), hypotheses
+	case len(invariantViolations) > 0:
+		return drill.Failed, joinReasons(append(invariantViolations, otherFailures...)), hypotheses
+	case len(unmetPreconditions) > 0:
+		return drill.Inconclusive, joinReasons(append(unmetPreconditions, otherFailures...)), hypotheses
+	case len(otherFailures) > 0:
+		return drill.Failed, joinReasons(otherFailures), hypotheses
+	case len(unmeasured) > 0:
+		return drill.Inconclusive, joinReasons(unmeasured), hypotheses
 	case len(hypotheses) == 0:
 		return drill.Inconclusive, "nothing was checked", hypotheses
 	}
-	return drill.Passed, l.summary(hypotheses), hypotheses
+	return drill.Passed, e.summary(hypotheses), hypotheses
 }
 
 // Hypotheses evaluates the expectations of the run by what is known so far.
-func (l *Evaluation) Hypotheses() []drill.Hypothesis {
-	all := make([]drill.Hypothesis, 0, len(l.Run.Spec.Expect))
-	for _, e := range l.Run.Spec.Expect {
-		all = append(all, evaluate(e, l.Measure(e.Measure)))
+func (e *Evaluation) Hypotheses() []drill.Hypothesis {
+	all := make([]drill.Hypothesis, 0, len(e.Run.Spec.Expect))
+	for _, expected := range e.Run.Spec.Expect {
+		all = append(all, evaluate(expected, e.Measure(expected.Measure)))
 	}
 	return all
 }
@@ -81,12 +83,12 @@ func evaluate(e drill.Expectation, r drill.Reading) drill.Hypothesis {
 }
 
 // machineBusy says that the machine stalled, or was too busy for the generator to keep its rate; empty: neither.
-func (l *Evaluation) machineBusy() string { return cmp.Or(l.stalled(), l.rateNotKept()) }
+func (e *Evaluation) machineBusy() string { return cmp.Or(e.stalled(), e.rateNotKept()) }
 
 // stalled says that the machine ran no process for too long to judge by time; empty: it did not stall.
-func (l *Evaluation) stalled() string {
+func (e *Evaluation) stalled() string {
 	var longest drill.Stall
-	for _, s := range l.Evidence.Stalls {
+	for _, s := range e.Evidence.Stalls {
 		if s.Took > longest.Took {
 			longest = s
 		}
@@ -110,10 +112,10 @@ func joinReasons(all []string) string {
 }
 
 // describeFailure names what a failed hypothesis shows to be broken.
-func (l *Evaluation) describeFailure(h drill.Hypothesis) string {
+func (e *Evaluation) describeFailure(h drill.Hypothesis) string {
 	text := fmt.Sprintf("%s is %s, and must be %s %s",
 		h.Measure, drill.FormatAmount(h.Value, h.Unit), h.Compare, drill.FormatAmount(h.Limit, h.Unit))
-	switch what := l.likelyCause(h); {
+	switch what := e.likelyCause(h); {
 	case what != "" && h.Holds(h.Value): // something expected did not happen
 		return fmt.Sprintf("%s (%s)", what, h.Measure)
 	case what != "":
@@ -123,13 +125,13 @@ func (l *Evaluation) describeFailure(h drill.Hypothesis) string {
 }
 
 // likelyCause names the part that a failed hypothesis points to.
-func (l *Evaluation) likelyCause(h drill.Hypothesis) string {
+func (e *Evaluation) likelyCause(h drill.Hypothesis) string {
 	switch h.Measure {
 	case drill.RefusedShare:
 		switch {
 		case h.Value == 0:
 			return fmt.Sprintf("nothing was refused although the load was %.1f × what the workers can do: "+
-				"the gate does not refuse", l.loadFactor())
+				"the gate does not refuse", e.loadFactor())
 		case h.Value == 1:
 			return "everything was refused: the gate lets nothing through"
 		case h.Compare == drill.AtLeast:
@@ -154,17 +156,17 @@ func (l *Evaluation) likelyCause(h drill.Hypothesis) string {
 }
 
 // loadFactor is the highest arrival rate times the time that calls took, over the workers.
-func (l *Evaluation) loadFactor() float64 {
+func (e *Evaluation) loadFactor() float64 {
 	most := 1.0
-	for _, b := range l.spec.Arrivals.Bursts {
+	for _, b := range e.spec.Arrivals.Bursts {
 		most = max(most, b.Multiple)
 	}
-	mean := (l.Evidence.ServiceMin + l.Evidence.ServiceMax) / 2
-	return l.spec.Arrivals.Rate * most * mean.Seconds() / float64(max(l.Evidence.Workers, 1))
+	mean := (e.Evidence.ServiceMin + e.Evidence.ServiceMax) / 2
+	return e.spec.Arrivals.Rate * most * mean.Seconds() / float64(max(e.Evidence.Workers, 1))
 }
 
 // summary says of a run that passed how close it was.
-func (l *Evaluation) summary(all []drill.Hypothesis) string {
+func (e *Evaluation) summary(all []drill.Hypothesis) string {
 	least := slices.MinFunc(all, func(a, b drill.Hypothesis) int {
 		return cmp.Or(btoi(a.Compare == drill.Equal)-btoi(b.Compare == drill.Equal), cmp.Compare(a.Margin, b.Margin))
 	})

@@ -33,7 +33,7 @@ var measures = map[drill.Measure]func(*Evaluation) drill.Reading{
 	drill.RefusedShare:      shareOf(drill.Refused),
 	drill.ErrorShare:        shareOf(drill.Broken, drill.Errored, drill.TimedOut),
 	drill.ServedShare:       shareOf(drill.Served),
-	drill.MissingRetryAfter: (*Evaluation).badRetryAfter,
+	drill.BadRetryAfter:     (*Evaluation).badRetryAfter,
 	drill.RefusedInBaseline: (*Evaluation).refusedInBaseline,
 	drill.OverLimit:         (*Evaluation).overLimit,
 	drill.TimeToWarn:        (*Evaluation).timeToWarn,
@@ -47,22 +47,22 @@ var measures = map[drill.Measure]func(*Evaluation) drill.Reading{
 	drill.RestoreTime:       (*Evaluation).restoreTime,
 	drill.TasksLost:         (*Evaluation).lostTasks,
 	drill.FalseCompletions:  (*Evaluation).falseCompletions,
-	drill.ProductionDrift:   func(l *Evaluation) drill.Reading { return l.Drift },
+	drill.ProductionDrift:   func(e *Evaluation) drill.Reading { return e.Drift },
 }
 
 // Measure reads a measure, once.
-func (l *Evaluation) Measure(m drill.Measure) drill.Reading {
-	if r, ok := l.readings[m]; ok {
+func (e *Evaluation) Measure(m drill.Measure) drill.Reading {
+	if r, ok := e.readings[m]; ok {
 		return r
 	}
 	r := drill.Reading{Reason: "there is no such measure"}
 	if read := measures[m]; read != nil {
-		r = read(l)
+		r = read(e)
 	}
-	if l.live() {
+	if e.live() {
 		r.Source = strings.Replace(r.Source, sourceGenerator, sourceIngress, 1)
 	}
-	l.readings[m] = r
+	e.readings[m] = r
 	return r
 }
 
@@ -80,9 +80,9 @@ func unknown(source, why string, args ...any) drill.Reading {
 
 // shareOf measures the share of outcomes among the tasks that have ended.
 func shareOf(outcomes ...drill.TaskOutcome) func(*Evaluation) drill.Reading {
-	return func(l *Evaluation) drill.Reading {
-		tasks := l.scenarioTasks()
-		ended := len(tasks) - l.countPending(tasks)
+	return func(e *Evaluation) drill.Reading {
+		tasks := e.scenarioTasks()
+		ended := len(tasks) - e.countPending(tasks)
 		part := count(tasks, func(t drill.Task) bool { return slices.Contains(outcomes, t.Outcome) })
 		if ended < minSamples {
 			r := unknown(sourceGenerator, "%d tasks have ended, and a share means something from %d on", ended, minSamples)
@@ -113,14 +113,14 @@ func btoi(yes bool) int {
 
 // turnarounds returns the seconds that tasks took from their intended arrival, in ascending order, of those that were
 // served and those that are late already, whatever happens to them. The reading says why they are too few.
-func (l *Evaluation) turnarounds() ([]float64, drill.Reading) {
+func (e *Evaluation) turnarounds() ([]float64, drill.Reading) {
 	var took []float64
-	for _, t := range l.scenarioTasks() {
-		waited := l.Evidence.At - t.Due
+	for _, t := range e.scenarioTasks() {
+		waited := e.Evidence.At - t.Due
 		switch {
 		case t.Outcome == drill.Served:
 			took = append(took, (t.Ended - t.Due).Seconds())
-		case t.Outcome == drill.Pending && waited > l.Evidence.SLO && len(l.callsByTask[t.ID]) > 0:
+		case t.Outcome == drill.Pending && waited > e.Evidence.SLO && len(e.callsByTask[t.ID]) > 0:
 			took = append(took, waited.Seconds())
 		}
 	}
@@ -130,20 +130,20 @@ func (l *Evaluation) turnarounds() ([]float64, drill.Reading) {
 	return took, r
 }
 
-func (l *Evaluation) p95() drill.Reading {
-	took, r := l.turnarounds()
+func (e *Evaluation) p95() drill.Reading {
+	took, r := e.turnarounds()
 	if r.Measured {
 		r.Value, r.Reason = quantile(took, 0.95), fmt.Sprintf("of %d served, 95 of 100 took no longer", len(took))
 	}
 	return r
 }
 
-func (l *Evaluation) lateShare() drill.Reading {
-	took, r := l.turnarounds()
+func (e *Evaluation) lateShare() drill.Reading {
+	took, r := e.turnarounds()
 	if r.Measured {
-		late := count(took, func(s float64) bool { return s > l.Evidence.SLO.Seconds() })
+		late := count(took, func(s float64) bool { return s > e.Evidence.SLO.Seconds() })
 		r.Value = float64(late) / float64(len(took))
-		r.Reason = fmt.Sprintf("%d of %d served later than %s", late, len(took), format.Duration(l.Evidence.SLO))
+		r.Reason = fmt.Sprintf("%d of %d served later than %s", late, len(took), format.Duration(e.Evidence.SLO))
 	}
 	return r
 }
@@ -154,9 +154,9 @@ func quantile(sorted []float64, q float64) float64 {
 }
 
 // badRetryAfter counts refusals without a valid Retry-After, in all phases.
-func (l *Evaluation) badRetryAfter() drill.Reading {
+func (e *Evaluation) badRetryAfter() drill.Reading {
 	bad, refused, example := 0, 0, ""
-	for _, t := range l.Evidence.Tasks {
+	for _, t := range e.Evidence.Tasks {
 		if t.Outcome != drill.Refused {
 			continue
 		}
@@ -183,8 +183,8 @@ func validRetryAfter(text string) bool {
 	return err == nil && n >= 1 && n <= 60
 }
 
-func (l *Evaluation) refusedInBaseline() drill.Reading {
-	tasks := l.tasksDue(-l.spec.Baseline, 0)
+func (e *Evaluation) refusedInBaseline() drill.Reading {
+	tasks := e.tasksDue(-e.spec.Baseline, 0)
 	if len(tasks) == 0 {
 		return unknown(sourceGenerator, "no task was sent in the baseline")
 	}
@@ -193,43 +193,43 @@ func (l *Evaluation) refusedInBaseline() drill.Reading {
 		"%d of %d tasks before the disturbance were refused", n, len(tasks))
 }
 
-func (l *Evaluation) overLimit() drill.Reading {
-	if len(l.Evidence.Calls) == 0 || l.Evidence.Workers == 0 {
+func (e *Evaluation) overLimit() drill.Reading {
+	if len(e.Evidence.Calls) == 0 || e.Evidence.Workers == 0 {
 		return unknown(sourceEndpoint, "no call was made")
 	}
-	peak, most := max(l.gateOccupancy().peak(), l.endpointOccupancy().peak()), l.Evidence.Workers
-	return countReading(max(0, peak-most), len(l.Evidence.Calls), sourceEndpoint, "in flight %d of %d", peak, most)
+	peak, most := max(e.gateOccupancy().peak(), e.endpointOccupancy().peak()), e.Evidence.Workers
+	return countReading(max(0, peak-most), len(e.Evidence.Calls), sourceEndpoint, "in flight %d of %d", peak, most)
 }
 
 // drainTime is from the end of the scenario until the last of its tasks has ended.
-func (l *Evaluation) drainTime() drill.Reading {
-	tasks := l.scenarioTasks()
+func (e *Evaluation) drainTime() drill.Reading {
+	tasks := e.scenarioTasks()
 	if len(tasks) == 0 {
 		return unknown(sourceGenerator, "no task was sent")
 	}
 	r := drill.Reading{Measured: true, Samples: len(tasks), Source: sourceGenerator, Reason: "when the last task ended"}
-	last := l.spec.Duration
+	last := e.spec.Duration
 	for _, t := range tasks {
 		if t.Outcome == drill.Pending {
-			r.Measured, r.NotObserved, r.Reason = l.Complete, true, fmt.Sprintf("task %d has not ended", t.ID)
-			last = max(l.spec.Duration, l.Evidence.At)
+			r.Measured, r.NotObserved, r.Reason = e.Complete, true, fmt.Sprintf("task %d has not ended", t.ID)
+			last = max(e.spec.Duration, e.Evidence.At)
 			break
 		}
 		last = max(last, t.Ended)
 	}
-	r.Value = (last - l.spec.Duration).Seconds()
+	r.Value = (last - e.spec.Duration).Seconds()
 	return r
 }
 
 // lostTasks counts tasks without a proper end.
-func (l *Evaluation) lostTasks() drill.Reading {
-	tasks := l.Evidence.Tasks
+func (e *Evaluation) lostTasks() drill.Reading {
+	tasks := e.Evidence.Tasks
 	if len(tasks) == 0 {
 		return unknown(sourceGenerator, "no task was sent")
 	}
 	n, why := 0, "every task ended"
 	for _, t := range tasks {
-		if what := l.lossReason(t); what != "" {
+		if what := e.lossReason(t); what != "" {
 			n++
 			why = fmt.Sprintf("task %d %s", t.ID, what)
 		}
@@ -237,11 +237,11 @@ func (l *Evaluation) lostTasks() drill.Reading {
 	return countReading(n, len(tasks), sourceBoth, "%s", why)
 }
 
-func (l *Evaluation) lossReason(t drill.Task) string {
+func (e *Evaluation) lossReason(t drill.Task) string {
 	switch {
 	case t.Outcome == drill.Pending:
-		return reasonIf(t.Due < l.spec.Duration && l.Complete, "was never answered")
-	case l.hitByFault(t):
+		return reasonIf(t.Due < e.spec.Duration && e.Complete, "was never answered")
+	case e.hitByFault(t):
 		return ""
 	case t.Outcome == drill.TimedOut:
 		return "was abandoned by its client, and no fault had hit it"
@@ -253,14 +253,14 @@ func (l *Evaluation) lossReason(t drill.Task) string {
 }
 
 // falseCompletions counts incomplete answers that looked complete.
-func (l *Evaluation) falseCompletions() drill.Reading {
+func (e *Evaluation) falseCompletions() drill.Reading {
 	served, n, why := 0, 0, "every answer that looked whole was"
-	for _, t := range l.Evidence.Tasks {
+	for _, t := range e.Evidence.Tasks {
 		if t.Outcome != drill.Served && !(t.Outcome == drill.Broken && t.CleanEOF) {
 			continue
 		}
 		served++
-		if what := l.falseCompletionReason(t); what != "" {
+		if what := e.falseCompletionReason(t); what != "" {
 			n++
 			why = fmt.Sprintf("task %d ended as if it were whole, and %s", t.ID, what)
 		}
@@ -271,8 +271,8 @@ func (l *Evaluation) falseCompletions() drill.Reading {
 	return countReading(n, served, sourceBoth, "%s", why)
 }
 
-func (l *Evaluation) falseCompletionReason(t drill.Task) string {
-	c, ok := l.lastCall(t)
+func (e *Evaluation) falseCompletionReason(t drill.Task) string {
+	c, ok := e.lastCall(t)
 	switch {
 	case !ok:
 		return "no call was made for it"

@@ -19,35 +19,35 @@ const (
 	levelResolved = "resolved"
 )
 
-func (l *Evaluation) timeToWarn() drill.Reading {
-	at, ok, n := l.firstMessage(l.spec.DisturbanceStart(), levelWarn, levelPage)
-	return l.notificationDelay("warning", l.spec.DisturbanceStart(), at, ok, n)
+func (e *Evaluation) timeToWarn() drill.Reading {
+	at, ok, n := e.firstMessage(e.spec.DisturbanceStart(), levelWarn, levelPage)
+	return e.notificationDelay("warning", e.spec.DisturbanceStart(), at, ok, n)
 }
 
-func (l *Evaluation) timeToPage() drill.Reading {
-	at, ok, n := l.firstMessage(l.spec.DisturbanceStart(), levelPage)
-	return l.notificationDelay("page", l.spec.DisturbanceStart(), at, ok, n)
+func (e *Evaluation) timeToPage() drill.Reading {
+	at, ok, n := e.firstMessage(e.spec.DisturbanceStart(), levelPage)
+	return e.notificationDelay("page", e.spec.DisturbanceStart(), at, ok, n)
 }
 
-func (l *Evaluation) timeToResolve() drill.Reading {
-	at, ok, n := l.lastResolved()
-	return l.notificationDelay("resolved message", l.spec.DisturbanceEnd(), at, ok, n)
+func (e *Evaluation) timeToResolve() drill.Reading {
+	at, ok, n := e.lastResolved()
+	return e.notificationDelay("resolved message", e.spec.DisturbanceEnd(), at, ok, n)
 }
 
 // notificationDelay is the time from since until the notification was accepted; ok: it was, at that time.
-func (l *Evaluation) notificationDelay(what string, since, at time.Duration, ok bool, n int) drill.Reading {
+func (e *Evaluation) notificationDelay(what string, since, at time.Duration, ok bool, n int) drill.Reading {
 	if ok {
 		return drill.Reading{Measured: true, Value: max(0, at-since).Seconds(), Samples: n, Source: sourceSlack,
 			Reason: "when the " + what + " was accepted"}
 	}
-	all := len(l.Evidence.Messages)
-	waited := max(0, l.Evidence.At-since).Seconds()
-	r := drill.Reading{Measured: l.Complete, NotObserved: true, Value: waited, Samples: all, Source: sourceSlack}
+	all := len(e.Evidence.Messages)
+	waited := max(0, e.Evidence.At-since).Seconds()
+	r := drill.Reading{Measured: e.Complete, NotObserved: true, Value: waited, Samples: all, Source: sourceSlack}
 	switch {
 	case all > 0:
 		r.Reason = fmt.Sprintf("no %s arrived within %.0f s", what, waited)
-	case l.Evidence.SlackCalls > 0:
-		r.Reason = fmt.Sprintf("no message was accepted by Slack, of %d tries", l.Evidence.SlackCalls)
+	case e.Evidence.SlackCalls > 0:
+		r.Reason = fmt.Sprintf("no message was accepted by Slack, of %d tries", e.Evidence.SlackCalls)
 	default:
 		r.Reason = "no message was accepted by Slack: no attempt was made"
 	}
@@ -55,13 +55,13 @@ func (l *Evaluation) notificationDelay(what string, since, at time.Duration, ok 
 }
 
 // firstMessage is when the first message of a level was accepted, of those made since.
-func (l *Evaluation) firstMessage(since time.Duration, levels ...string) (at time.Duration, ok bool, n int) {
-	for _, m := range l.Evidence.Messages {
+func (e *Evaluation) firstMessage(since time.Duration, levels ...string) (at time.Duration, ok bool, n int) {
+	for _, m := range e.Evidence.Messages {
 		if m.Kind == kindEdit || !slices.Contains(levels, m.Level) {
 			continue
 		}
 		n++
-		if t := l.acceptedAt(m); t >= since && (!ok || t < at) {
+		if t := e.acceptedAt(m); t >= since && (!ok || t < at) {
 			at, ok = t, true
 		}
 	}
@@ -75,20 +75,20 @@ const (
 )
 
 // lastResolved is when the last incident was reported resolved, if all were.
-func (l *Evaluation) lastResolved() (at time.Duration, ok bool, n int) {
+func (e *Evaluation) lastResolved() (at time.Duration, ok bool, n int) {
 	over := map[string]time.Duration{}
-	for _, m := range l.Evidence.Messages {
+	for _, m := range e.Evidence.Messages {
 		if m.Level == levelResolved {
-			over[m.Incident] = max(over[m.Incident], l.acceptedAt(m))
+			over[m.Incident] = max(over[m.Incident], e.acceptedAt(m))
 			n++
 		}
 	}
 	if n == 0 {
 		return 0, false, 0
 	}
-	for _, m := range l.Evidence.Messages {
+	for _, m := range e.Evidence.Messages {
 		t, done := over[m.Incident]
-		if !done || m.Level != levelResolved && l.acceptedAt(m) > t {
+		if !done || m.Level != levelResolved && e.acceptedAt(m) > t {
 			return 0, false, n
 		}
 		at = max(at, t)
@@ -97,47 +97,47 @@ func (l *Evaluation) lastResolved() (at time.Duration, ok bool, n int) {
 }
 
 // pages counts the pages that Slack accepted.
-func (l *Evaluation) pages() drill.Reading {
-	_, _, n := l.firstMessage(l.spec.DisturbanceStart(), levelPage)
-	return countReading(n, len(l.Evidence.Messages), sourceSlack, "pages accepted by Slack")
+func (e *Evaluation) pages() drill.Reading {
+	_, _, n := e.firstMessage(e.spec.DisturbanceStart(), levelPage)
+	return countReading(n, len(e.Evidence.Messages), sourceSlack, "pages accepted by Slack")
 }
 
 // unnotifiedIncidents counts incidents that no accepted message belongs to.
-func (l *Evaluation) unnotifiedIncidents() drill.Reading {
+func (e *Evaluation) unnotifiedIncidents() drill.Reading {
 	announced := map[string]bool{}
-	for _, m := range l.Evidence.Messages {
+	for _, m := range e.Evidence.Messages {
 		announced[m.Incident] = true
 	}
 	n, why := 0, "every incident was announced"
-	for _, id := range l.Evidence.Incidents {
+	for _, id := range e.Evidence.Incidents {
 		if !announced[id] {
 			n++
 			why = "no message announced incident " + id
 		}
 	}
-	return countReading(n, len(l.Evidence.Incidents), sourceSlack, "%s", why)
+	return countReading(n, len(e.Evidence.Incidents), sourceSlack, "%s", why)
 }
 
 // messageFaults counts what messages got wrong or left out.
-func (l *Evaluation) messageFaults() drill.Reading {
-	if len(l.Evidence.Messages) == 0 {
-		return drill.Reading{Measured: l.Complete, NotObserved: true, Source: sourceSlack,
+func (e *Evaluation) messageFaults() drill.Reading {
+	if len(e.Evidence.Messages) == 0 {
+		return drill.Reading{Measured: e.Complete, NotObserved: true, Source: sourceSlack,
 			Reason: "no message was accepted by Slack"}
 	}
-	n, why := l.incidentsWithoutBreach()
-	if l.Evidence.DuplicateMessages > 0 {
-		n, why = n+l.Evidence.DuplicateMessages, fmt.Sprintf("%d messages were sent twice", l.Evidence.DuplicateMessages)
+	n, why := e.incidentsWithoutBreach()
+	if e.Evidence.DuplicateMessages > 0 {
+		n, why = n+e.Evidence.DuplicateMessages, fmt.Sprintf("%d messages were sent twice", e.Evidence.DuplicateMessages)
 	}
-	if left, what := l.staleMessages(); left > 0 {
+	if left, what := e.staleMessages(); left > 0 {
 		n, why = n+left, what
 	}
-	for _, m := range l.Evidence.Messages {
-		if what := l.messageFault(m); what != "" {
+	for _, m := range e.Evidence.Messages {
+		if what := e.messageFault(m); what != "" {
 			n++
 			why = what
 		}
 	}
-	return countReading(n, len(l.Evidence.Messages), sourceSlack, "%s", why)
+	return countReading(n, len(e.Evidence.Messages), sourceSlack, "%s", why)
 }
 
 var (
@@ -147,14 +147,14 @@ var (
 )
 
 // messageFault says what a message got wrong; empty: nothing.
-func (l *Evaluation) messageFault(m drill.Message) string {
+func (e *Evaluation) messageFault(m drill.Message) string {
 	switch pool := poolPattern.FindStringSubmatch(m.Text); {
 	case !strings.Contains(m.Text, "DRILL"):
 		return "a message does not say DRILL"
-	case pool != nil && pool[1] != l.Evidence.Pool:
-		return fmt.Sprintf("a message names pool %s, not %s", strictyaml.Quote(pool[1]), l.Evidence.Pool)
-	case pool == nil && !l.aboutHeadgate(m):
-		return fmt.Sprintf("a message does not name the pool, %s", l.Evidence.Pool)
+	case pool != nil && pool[1] != e.Evidence.Pool:
+		return fmt.Sprintf("a message names pool %s, not %s", strictyaml.Quote(pool[1]), e.Evidence.Pool)
+	case pool == nil && !e.aboutHeadgate(m):
+		return fmt.Sprintf("a message does not name the pool, %s", e.Evidence.Pool)
 	}
 	// These announce a breach, and so must name it.
 	announces := m.Kind != kindEdit && m.Level != levelResolved &&
@@ -165,10 +165,10 @@ func (l *Evaluation) messageFault(m drill.Message) string {
 
 // incidentsWithoutBreach counts incidents of which no message says a value that breaches its limit. A single message
 // may not: it states the value at the time it is sent.
-func (l *Evaluation) incidentsWithoutBreach() (n int, why string) {
+func (e *Evaluation) incidentsWithoutBreach() (n int, why string) {
 	const several = 3
 	all, breaches := map[string]int{}, map[string]int{}
-	for _, m := range l.Evidence.Messages {
+	for _, m := range e.Evidence.Messages {
 		a := limitPattern.FindStringSubmatch(m.Text)
 		if m.Level == levelResolved || a == nil || a[2] != a[4] {
 			continue
@@ -190,9 +190,9 @@ func (l *Evaluation) incidentsWithoutBreach() (n int, why string) {
 const maxEditLag = 10 * time.Second
 
 // staleMessages counts incidents whose thread says that they are over while their message still says otherwise.
-func (l *Evaluation) staleMessages() (n int, why string) {
+func (e *Evaluation) staleMessages() (n int, why string) {
 	said, over := map[string]string{}, map[string]time.Time{}
-	for _, m := range l.Evidence.Messages {
+	for _, m := range e.Evidence.Messages {
 		switch {
 		case m.Kind != kindReply:
 			said[m.Incident] = m.Level
@@ -202,7 +202,7 @@ func (l *Evaluation) staleMessages() (n int, why string) {
 			delete(over, m.Incident)
 		}
 	}
-	now := l.ScenarioStart.Add(time.Duration(float64(l.Evidence.At) / l.speed))
+	now := e.ScenarioStart.Add(time.Duration(float64(e.Evidence.At) / e.speed))
 	for id, at := range over {
 		if said[id] != levelResolved && now.Sub(at) > maxEditLag {
 			n++
@@ -217,8 +217,8 @@ var ownRules = []string{"delivery_stuck", "delivery_dead", "evaluation_late", "j
 
 // aboutHeadgate says whether a message, or the one whose thread it is in, is about headgate itself and not about a
 // pool.
-func (l *Evaluation) aboutHeadgate(m drill.Message) bool {
-	for _, o := range l.Evidence.Messages {
+func (e *Evaluation) aboutHeadgate(m drill.Message) bool {
+	for _, o := range e.Evidence.Messages {
 		if o.Incident != m.Incident && o.Text != m.Text {
 			continue
 		}

@@ -11,8 +11,8 @@ import (
 
 // rollbackTime is from the request to roll back until refusals stop, in real seconds. It can be measured only if tasks
 // were refused before the request.
-func (l *Evaluation) rollbackTime() drill.Reading {
-	t, ok := l.stepResult(drill.StepRollback)
+func (e *Evaluation) rollbackTime() drill.Reading {
+	t, ok := e.stepResult(drill.StepRollback)
 	if !ok {
 		return unknown(sourceGenerator, "no rollback was ordered")
 	}
@@ -20,16 +20,16 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator,
 			Reason: "the rollback failed: " + t.Err}
 	}
-	until := l.rollbackEnd(t)
-	if l.refusedBetween(t.Requested-l.spec.Duration, t.Requested) == 0 {
+	until := e.rollbackEnd(t)
+	if e.refusedBetween(t.Requested-e.spec.Duration, t.Requested) == 0 {
 		return unknown(sourceGenerator, "nothing was refused before the rollback, so it can change nothing")
 	}
-	if n := l.droppedByRollback(t.Requested, until); n > 0 {
+	if n := e.droppedByRollback(t.Requested, until); n > 0 {
 		return drill.Reading{Measured: true, NotObserved: true, Samples: n, Source: sourceGenerator,
 			Reason: fmt.Sprintf("%d waiting tasks were rejected by the rollback", n)}
 	}
 	let, last, late := 0, t.Completed, false
-	for _, task := range l.tasksSent(t.Requested, until) {
+	for _, task := range e.tasksSent(t.Requested, until) {
 		switch {
 		case task.Outcome != drill.Refused:
 			let++
@@ -38,10 +38,10 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 			last, late = task.Sent, true
 		}
 	}
-	r := drill.Reading{Measured: true, Value: l.wallSeconds(last - t.Requested), Samples: let, Source: sourceGenerator}
-	tail := l.tasksSent(last+1, until) // after the last refusal
+	r := drill.Reading{Measured: true, Value: e.wallSeconds(last - t.Requested), Samples: let, Source: sourceGenerator}
+	tail := e.tasksSent(last+1, until) // after the last refusal
 	switch {
-	case let == 0 || len(tail) == 0 || late && len(tail) < l.admittedByChance(t.Requested, until):
+	case let == 0 || len(tail) == 0 || late && len(tail) < e.admittedByChance(t.Requested, until):
 		r.NotObserved, r.Reason = true, "pass-through did not stop refusals"
 	case len(tail) < 3:
 		r.Measured, r.Reason = false, "too few tasks came after the rollback"
@@ -53,8 +53,8 @@ func (l *Evaluation) rollbackTime() drill.Reading {
 
 // admittedByChance is how many tasks in a row are admitted by chance in fewer than one of 1,000 cases while the gate
 // still refuses, at the rate of an equally long time before the rollback.
-func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
-	before := l.tasksSent(requested-(until-requested), requested)
+func (e *Evaluation) admittedByChance(requested, until time.Duration) int {
+	before := e.tasksSent(requested-(until-requested), requested)
 	admitted := count(before, func(t drill.Task) bool { return t.Outcome != drill.Refused })
 	if admitted == 0 || admitted == len(before) {
 		return 0 // the other conditions decide
@@ -64,15 +64,15 @@ func (l *Evaluation) admittedByChance(requested, until time.Duration) int {
 }
 
 // droppedByRollback counts tasks that waited at the rollback and were rejected by it.
-func (l *Evaluation) droppedByRollback(ordered, until time.Duration) int {
-	return count(l.Evidence.Tasks, func(t drill.Task) bool {
-		return t.Sent < ordered-l.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == drill.Refused
+func (e *Evaluation) droppedByRollback(ordered, until time.Duration) int {
+	return count(e.Evidence.Tasks, func(t drill.Task) bool {
+		return t.Sent < ordered-e.tolerance && t.Ended > ordered && t.Ended < until && t.Outcome == drill.Refused
 	})
 }
 
 // restoreTime is from the request to restore until tasks are refused again, in real seconds.
-func (l *Evaluation) restoreTime() drill.Reading {
-	from, to, err, ok := l.restoreRequest()
+func (e *Evaluation) restoreTime() drill.Reading {
+	from, to, err, ok := e.restoreRequest()
 	if !ok {
 		return unknown(sourceGenerator, "no restore was ordered")
 	}
@@ -80,7 +80,7 @@ func (l *Evaluation) restoreTime() drill.Reading {
 		return drill.Reading{Measured: true, NotObserved: true, Source: sourceGenerator,
 			Reason: "the restore failed: " + err}
 	}
-	after := l.tasksSent(from, max(l.spec.Duration, to+l.tolerance))
+	after := e.tasksSent(from, max(e.spec.Duration, to+e.tolerance))
 	last, refused := to, false
 	for _, task := range after {
 		if task.Outcome == drill.Refused {
@@ -89,7 +89,7 @@ func (l *Evaluation) restoreTime() drill.Reading {
 		}
 		last = max(last, task.Sent)
 	}
-	r := drill.Reading{Measured: true, Value: l.wallSeconds(last - from), Samples: len(after), Source: sourceGenerator}
+	r := drill.Reading{Measured: true, Value: e.wallSeconds(last - from), Samples: len(after), Source: sourceGenerator}
 	switch {
 	case refused:
 		r.Reason = "until the first task was refused again"
@@ -102,35 +102,35 @@ func (l *Evaluation) restoreTime() drill.Reading {
 }
 
 // restoreRequest is when the gate was restored, by a step or by reverting the rollback within the scenario.
-func (l *Evaluation) restoreRequest() (ordered, answered time.Duration, err string, ok bool) {
-	if t, ok := l.stepResult(drill.StepRestore); ok {
+func (e *Evaluation) restoreRequest() (ordered, answered time.Duration, err string, ok bool) {
+	if t, ok := e.stepResult(drill.StepRestore); ok {
 		return t.Requested, t.Completed, t.Err, true
 	}
-	t, ok := l.stepResult(drill.StepRollback)
+	t, ok := e.stepResult(drill.StepRollback)
 	if !ok || !t.Reverted {
 		return 0, 0, "", false
 	}
 	return t.Step.At + t.Step.For, t.RevertedAt, "", true
 }
 
-func (l *Evaluation) stepResult(k drill.StepKind) (StepResult, bool) {
-	i := slices.IndexFunc(l.Steps, func(t StepResult) bool { return t.Step.Kind == k })
+func (e *Evaluation) stepResult(k drill.StepKind) (StepResult, bool) {
+	i := slices.IndexFunc(e.Steps, func(t StepResult) bool { return t.Step.Kind == k })
 	if i < 0 {
 		return StepResult{}, false
 	}
-	return l.Steps[i], true
+	return e.Steps[i], true
 }
 
 // tasksSent are the tasks that were sent within a span.
-func (l *Evaluation) tasksSent(from, to time.Duration) []drill.Task {
-	return filter(l.Evidence.Tasks, func(t drill.Task) bool {
+func (e *Evaluation) tasksSent(from, to time.Duration) []drill.Task {
+	return filter(e.Evidence.Tasks, func(t drill.Task) bool {
 		return t.Sent >= from && t.Sent < to && t.Outcome != drill.Unsent
 	})
 }
 
-func (l *Evaluation) refusedBetween(from, to time.Duration) int {
-	return count(l.tasksSent(from, to), func(t drill.Task) bool { return t.Outcome == drill.Refused })
+func (e *Evaluation) refusedBetween(from, to time.Duration) int {
+	return count(e.tasksSent(from, to), func(t drill.Task) bool { return t.Outcome == drill.Refused })
 }
 
 // wallSeconds turns a span of scenario time into real seconds.
-func (l *Evaluation) wallSeconds(d time.Duration) float64 { return d.Seconds() / l.speed }
+func (e *Evaluation) wallSeconds(d time.Duration) float64 { return d.Seconds() / e.speed }

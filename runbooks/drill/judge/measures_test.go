@@ -79,7 +79,7 @@ func TestMeasures(t *testing.T) {
 			addTasks(f, 15, 0, sec, drill.Served)
 			addTasks(f, 5, 20*sec, sec, drill.TimedOut)
 		}, "0.75 15 of 20"},
-		{"nothing refused", drill.MissingRetryAfter, func(f *judge.Facts) { addTasks(f, 3, 0, sec, drill.Served) }, "unknown: nothing was refused"},
+		{"nothing refused", drill.BadRetryAfter, func(f *judge.Facts) { addTasks(f, 3, 0, sec, drill.Served) }, "unknown: nothing was refused"},
 		{"baseline", drill.RefusedInBaseline, func(f *judge.Facts) {
 			addTasks(f, 3, -10*sec, sec, drill.Served)
 			addTasks(f, 2, -5*sec, sec, drill.Refused)

@@ -20,11 +20,11 @@ type occupancyStep struct {
 }
 
 // gateOccupancy follows the gate's own calls. A call counts from when the gate made it until the gate was done with it.
-func (l *Evaluation) gateOccupancy() occupancy { return l.gateOccupancyOf(l.waits) }
+func (e *Evaluation) gateOccupancy() occupancy { return e.gateOccupancyOf(e.waits) }
 
-func (l *Evaluation) gateOccupancyOf(waits []queueWait) occupancy {
+func (e *Evaluation) gateOccupancyOf(waits []queueWait) occupancy {
 	var changes []occupancyStep
-	for _, c := range l.Evidence.Calls {
+	for _, c := range e.Evidence.Calls {
 		changes = append(changes, occupancyStep{At: c.Started, InFlight: 1})
 		if !c.Open {
 			changes = append(changes, occupancyStep{At: c.Ended, InFlight: -1})
@@ -37,9 +37,9 @@ func (l *Evaluation) gateOccupancyOf(waits []queueWait) occupancy {
 }
 
 // endpointOccupancy follows what the endpoint saw.
-func (l *Evaluation) endpointOccupancy() occupancy {
+func (e *Evaluation) endpointOccupancy() occupancy {
 	var changes []occupancyStep
-	for _, c := range l.Evidence.Calls {
+	for _, c := range e.Evidence.Calls {
 		if !c.Reached {
 			continue
 		}

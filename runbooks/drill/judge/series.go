@@ -11,22 +11,22 @@ import (
 const turnaroundWindow = 10 * time.Second
 
 // Series returns one point for each scenario second that has been seen, at most drill.MaxPoints.
-func (l *Evaluation) Series() []drill.Point {
-	first := -l.spec.Baseline
-	n := min(drill.MaxPoints, int((l.Evidence.At-first)/time.Second))
+func (e *Evaluation) Series() []drill.Point {
+	first := -e.spec.Baseline
+	n := min(drill.MaxPoints, int((e.Evidence.At-first)/time.Second))
 	if n <= 0 {
 		return nil
 	}
 	points := make([]drill.Point, n)
-	b := l.gateOccupancy()
+	b := e.gateOccupancy()
 	for i := range points {
 		at := first + time.Duration(i+1)*time.Second
 		now := b.at(at)
 		points[i] = drill.Point{At: at.Seconds(), Turnaround: -1, Depth: now.Waiting, InFlight: now.InFlight}
 	}
-	l.fillCounts(points, first)
-	l.fillQueueAges(points, first)
-	l.fillTurnarounds(points, first)
+	e.fillCounts(points, first)
+	e.fillQueueAges(points, first)
+	e.fillTurnarounds(points, first)
 	return points
 }
 
@@ -36,8 +36,8 @@ func pointIndex(at, first time.Duration, n int) (int, bool) {
 	return i, at >= first && i < n
 }
 
-func (l *Evaluation) fillCounts(points []drill.Point, first time.Duration) {
-	for _, t := range l.Evidence.Tasks {
+func (e *Evaluation) fillCounts(points []drill.Point, first time.Duration) {
+	for _, t := range e.Evidence.Tasks {
 		if t.Outcome == drill.Unsent {
 			continue
 		}
@@ -58,14 +58,14 @@ func (l *Evaluation) fillCounts(points []drill.Point, first time.Duration) {
 }
 
 // fillQueueAges sets how long the oldest task has waited. Waits are sorted by their beginning.
-func (l *Evaluation) fillQueueAges(points []drill.Point, first time.Duration) {
+func (e *Evaluation) fillQueueAges(points []drill.Point, first time.Duration) {
 	oldest := 0
 	for i := range points {
 		at := first + time.Duration(i+1)*time.Second
-		for oldest < len(l.waits) && l.waits[oldest].to <= at {
+		for oldest < len(e.waits) && e.waits[oldest].to <= at {
 			oldest++
 		}
-		for _, w := range l.waits[oldest:] {
+		for _, w := range e.waits[oldest:] {
 			if w.from >= at {
 				break
 			}
@@ -77,8 +77,8 @@ func (l *Evaluation) fillQueueAges(points []drill.Point, first time.Duration) {
 	}
 }
 
-func (l *Evaluation) fillTurnarounds(points []drill.Point, first time.Duration) {
-	served := filter(l.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Served })
+func (e *Evaluation) fillTurnarounds(points []drill.Point, first time.Duration) {
+	served := filter(e.Evidence.Tasks, func(t drill.Task) bool { return t.Outcome == drill.Served })
 	slices.SortFunc(served, func(a, b drill.Task) int { return int(a.Ended - b.Ended) })
 	from, to := 0, 0
 	for i := range points {

@@ -32,7 +32,7 @@ func (a *activeRun) cleanUp() (left error) {
 			}
 		}
 	}
-	a.undoSteps(ctx)
+	a.revertSteps(ctx)
 	close(a.cleanedUp)
 	began := time.Now()
 	if err := doWithTimeout(ctx, closeTimeout, a.env.Close); err != nil {
@@ -78,13 +78,13 @@ func (a *activeRun) clear(
 	return c, err
 }
 
-// undoSteps reverts all steps that are still in effect, the last first.
-func (a *activeRun) undoSteps(ctx context.Context) {
+// revertSteps reverts all steps that are still in effect, the last first.
+func (a *activeRun) revertSteps(ctx context.Context) {
 	for {
-		u, ok := a.takeUndo(func(undoAction) bool { return true })
+		u, ok := a.takeRevert(func(revertAction) bool { return true })
 		if !ok {
 			return
 		}
-		_ = a.runUndo(ctx, u) // recorded
+		_ = a.runRevert(ctx, u) // recorded
 	}
 }

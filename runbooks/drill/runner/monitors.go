@@ -125,9 +125,9 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 	if !a.loadRunning() {
 		return
 	}
-	l, err := a.observe(ctx)
-	if err == nil && l.Evidence.StaleReason != "" {
-		err = errors.New(l.Evidence.StaleReason)
+	evaluation, err := a.observe(ctx)
+	if err == nil && evaluation.Evidence.StaleReason != "" {
+		err = errors.New(evaluation.Evidence.StaleReason)
 	}
 	var blind time.Duration
 	a.update(func(*drill.Run) { blind = time.Since(a.lastFresh) })
@@ -137,13 +137,13 @@ func (a *activeRun) checkEvidence(ctx context.Context) {
 	case blind > maxBlind:
 		a.abort("telemetry is missing: %v", err)
 		return
-	case l == nil:
+	case evaluation == nil:
 		return
 	}
-	for _, e := range l.Run.Spec.AbortIf {
-		if r := l.Measure(e.Measure); r.Measured && !r.NotObserved && e.Holds(r.Value) {
+	for _, e := range evaluation.Run.Spec.AbortIf {
+		if r := evaluation.Measure(e.Measure); r.Measured && !r.NotObserved && e.Holds(r.Value) {
 			why := fmt.Sprintf("abort_if %s: it is %s", e, drill.FormatAmount(r.Value, e.Unit))
-			if broken := l.ViolationsSoFar(); broken != "" {
+			if broken := evaluation.ViolationsSoFar(); broken != "" {
 				a.stop(endWith(drill.Failed, "%s; stopped early: %s", broken, why))
 			}
 			a.abort("%s", why) // without effect if it has been stopped

@@ -44,12 +44,12 @@ func (a *activeRun) observe(ctx context.Context) (*judge.Evaluation, error) {
 	if newest && e.StaleReason == "" {
 		a.lastFresh = time.Now()
 	}
-	l := judge.NewEvaluation(a.factsLocked())
+	evaluation := judge.NewEvaluation(a.factsLocked())
 	a.mu.Unlock()
 	if !newest {
-		return l, nil
+		return evaluation, nil
 	}
-	series, hypotheses := l.Series(), l.Hypotheses()
+	series, hypotheses := evaluation.Series(), evaluation.Hypotheses()
 	a.update(func(r *drill.Run) {
 		r.Series, r.Hypotheses, r.Messages = series, hypotheses, recordedMessages(e.Messages)
 		r.Injected = 0
@@ -57,13 +57,13 @@ func (a *activeRun) observe(ctx context.Context) (*judge.Evaluation, error) {
 			r.Injected += n
 		}
 	})
-	return l, nil
+	return evaluation, nil
 }
 
 // mustObserve is observe where the run cannot continue without.
 func (a *activeRun) mustObserve() (*judge.Evaluation, error) {
-	l, err := a.observe(a.ctx)
-	return l, a.failWith(err, drill.Inconclusive, "the environment cannot be observed")
+	evaluation, err := a.observe(a.ctx)
+	return evaluation, a.failWith(err, drill.Inconclusive, "the environment cannot be observed")
 }
 
 // maxMessages bounds the messages that are kept with a run.

@@ -63,9 +63,9 @@ func (a *activeRun) verdict(err error) (drill.Verdict, string) {
 
 // runPhases runs all phases. It returns nil when the run can be judged.
 func (a *activeRun) runPhases() error {
-	guard := a.startMonitors()
-	defer guard()
-	phases := []func() error{a.preflight, a.checkBrakes, a.runBaseline, a.runScenario, a.runClear, a.runRecovery}
+	stopMonitors := a.startMonitors()
+	defer stopMonitors()
+	phases := []func() error{a.preflight, a.checkFaultClearing, a.runBaseline, a.runScenario, a.runClear, a.runRecovery}
 	for _, phase := range phases {
 		if err := phase(); err != nil {
 			return err
@@ -125,9 +125,9 @@ func closeLateEnvironment(s drill.Environment) {
 	_ = recoverPanic(func() error { return s.Close(ctx) })
 }
 
-// checkBrakes checks that a fault can be cleared, on a canary call that is not part of the load.
-func (a *activeRun) checkBrakes() error {
-	a.enterPhase(drill.PhaseBrakes, "")
+// checkFaultClearing checks that a fault can be cleared, on a canary call that is not part of the load.
+func (a *activeRun) checkFaultClearing() error {
+	a.enterPhase(drill.PhaseClearCheck, "")
 	took, err := callWithTimeout(a.ctx, callTimeout, a.env.Canary, nil)
 	if err := a.failWith(err, drill.Failed, "the fault-clearing check failed"); err != nil {
 		return err
@@ -148,42 +148,42 @@ func (a *activeRun) runBaseline() error {
 	if baseline > 0 {
 		a.enterPhase(drill.PhaseBaseline, "")
 	}
-	zero, err := callWithTimeout(a.ctx, openTimeout, a.env.Start, nil)
+	scenarioStart, err := callWithTimeout(a.ctx, openTimeout, a.env.Start, nil)
 	if err := a.failWith(err, drill.Inconclusive, "the load could not be started"); err != nil {
 		return err
 	}
-	a.update(func(*drill.Run) { a.facts.ScenarioStart, a.lastFresh = zero, time.Now() })
+	a.update(func(*drill.Run) { a.facts.ScenarioStart, a.lastFresh = scenarioStart, time.Now() })
 	if baseline == 0 {
 		return nil
 	}
 	if err := a.waitUntil(0); err != nil {
 		return err
 	}
-	l, err := a.mustObserve()
+	e, err := a.mustObserve()
 	if err != nil {
 		return err
 	}
-	why, few := l.UnsteadyBaseline()
-	if why == "" {
+	reason, tooFewSamples := e.UnsteadyBaseline()
+	if reason == "" {
 		return nil
 	}
-	if wrong := l.ViolationsSoFar(); wrong != "" {
+	if wrong := e.ViolationsSoFar(); wrong != "" {
 		return endWith(drill.Failed, "violated before the disturbance: %s", wrong)
 	}
-	if wrong := l.BaselinePreconditionFailure(); wrong != "" {
+	if wrong := e.BaselinePreconditionFailure(); wrong != "" {
 		return endWith(drill.Inconclusive, "not judgeable before the disturbance: %s", wrong)
 	}
-	if few {
-		return endWith(drill.Inconclusive, "no reference to compare with: %s", why)
+	if tooFewSamples {
+		return endWith(drill.Inconclusive, "no reference to compare with: %s", reason)
 	}
-	return endWith(drill.Skipped, "the steady state does not hold: %s", why)
+	return endWith(drill.Skipped, "the steady state does not hold: %s", reason)
 }
 
 // runClear clears all faults and reverts all steps.
 func (a *activeRun) runClear() error {
 	a.enterPhase(drill.PhaseClear, "")
 	err := a.clearAll(a.ctx)
-	a.undoSteps(a.ctx)
+	a.revertSteps(a.ctx)
 	return a.failWith(err, drill.Failed, "the faults did not clear")
 }
 
@@ -193,16 +193,16 @@ func (a *activeRun) runRecovery() error {
 	spec := a.spec()
 	limit := spec.Scenario.Duration + spec.Recovery
 	for {
-		l, err := a.mustObserve()
+		e, err := a.mustObserve()
 		if err != nil {
 			return err
 		}
-		why := l.UnsteadyAfter()
+		why := e.UnsteadyAfter()
 		a.update(func(r *drill.Run) {
-			r.Recovered = max(0, l.Evidence.At-spec.Scenario.DisturbanceEnd())
+			r.Recovered = max(0, e.Evidence.At-spec.Scenario.DisturbanceEnd())
 			a.facts.SteadyState, a.facts.UnsteadyReason, a.facts.RecoveryTime = why == "", why, r.Recovered
 		})
-		if why == "" || l.Evidence.At >= limit || a.scenarioNow() > limit+time.Minute {
+		if why == "" || e.Evidence.At >= limit || a.scenarioNow() > limit+time.Minute {
 			return nil
 		}
 		if err := sleepUntil(a.ctx, time.Now().Add(observeInterval/2)); err != nil {

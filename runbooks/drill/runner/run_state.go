@@ -26,7 +26,7 @@ type activeRun struct {
 
 	mu           sync.Mutex
 	record       drill.Run
-	undoStack    []undoAction // of steps, in the order they were run
+	revertStack  []revertAction // of steps, in the order they were run
 	facts        judge.Facts
 	observed     bool      // there is evidence
 	lastFresh    time.Time // when evidence was last fresh
@@ -35,8 +35,8 @@ type activeRun struct {
 	renewAllowed bool
 }
 
-// undoAction reverts a step.
-type undoAction struct {
+// revertAction reverts a step.
+type revertAction struct {
 	stepIndex int // index of Facts.Steps
 	name      string
 	do        func(context.Context) error
@@ -67,7 +67,7 @@ func (a *activeRun) snapshot() drill.Run {
 	defer a.mu.Unlock()
 	r := a.record
 	r.Phases, r.Hypotheses = slices.Clone(r.Phases), slices.Clone(r.Hypotheses)
-	r.UndoResults, r.Messages, r.Series = slices.Clone(r.UndoResults), slices.Clone(r.Messages), slices.Clone(r.Series)
+	r.Reverts, r.Messages, r.Series = slices.Clone(r.Reverts), slices.Clone(r.Messages), slices.Clone(r.Series)
 	return r
 }
 
@@ -130,11 +130,11 @@ func (a *activeRun) store(ctx context.Context) error {
 
 // recordUndo records that a step was reverted or a fault cleared.
 func (a *activeRun) recordUndo(what string, began time.Time, err error, note string) {
-	u := drill.UndoResult{What: what, At: wallNow(), Took: time.Since(began), OK: err == nil, Note: note}
+	u := drill.RevertResult{What: what, At: wallNow(), Took: time.Since(began), OK: err == nil, Note: note}
 	if err != nil {
 		u.Note = err.Error()
 	}
-	a.update(func(r *drill.Run) { r.UndoResults = append(r.UndoResults, u) })
+	a.update(func(r *drill.Run) { r.Reverts = append(r.Reverts, u) })
 }
 
 // finish saves the verdict. It tries for a while; a run that cannot be saved now is closed at the next start.

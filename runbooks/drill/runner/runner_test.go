@@ -40,7 +40,7 @@ func TestBuiltInsRunToTheEnd(t *testing.T) {
 				if len(run.Series) < 200 || len(run.Hypotheses) != len(s.Expect) {
 					t.Errorf("%d points, %d hypotheses", len(run.Series), len(run.Hypotheses))
 				}
-				for _, u := range run.UndoResults {
+				for _, u := range run.Reverts {
 					if !u.OK {
 						t.Errorf("%s: %s", u.What, u.Note)
 					}
@@ -151,8 +151,8 @@ func TestStops(t *testing.T) {
 				if run.Verdict != drill.Aborted || !strings.Contains(run.Reason, c.want) {
 					t.Errorf("%s: %s\nwant aborted: %s", run.Verdict, run.Reason, c.want)
 				}
-				if !slices.ContainsFunc(run.UndoResults, func(u drill.UndoResult) bool { return u.What == "all faults" && u.OK }) {
-					t.Errorf("what was cleared is not recorded: %+v", run.UndoResults)
+				if !slices.ContainsFunc(run.Reverts, func(u drill.RevertResult) bool { return u.What == "all faults" && u.OK }) {
+					t.Errorf("what was cleared is not recorded: %+v", run.Reverts)
 				}
 				if !r.env.closed {
 					t.Error("the stage stands")
@@ -277,7 +277,7 @@ func TestFailingStep(t *testing.T) {
 			t.Errorf("got  %v\nwant %v", got, want)
 		}
 		var undone []string
-		for _, u := range run.UndoResults {
+		for _, u := range run.Reverts {
 			undone = append(undone, u.What)
 		}
 		if want := []string{"all faults", "step rollback at 20s", "step lock_record at 10s"}; !slices.Equal(undone, want) {

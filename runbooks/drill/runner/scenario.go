@@ -62,7 +62,7 @@ func (a *activeRun) events(s drill.Scenario) []event {
 	for _, st := range s.Steps {
 		all = append(all, event{at: st.At, begins: 1, do: func() error { return a.runStep(st) }})
 		if st.For > 0 {
-			all = append(all, event{at: st.At + st.For, do: func() error { return a.undoStep(st) }})
+			all = append(all, event{at: st.At + st.For, do: func() error { return a.revertStep(st) }})
 		}
 	}
 	slices.SortStableFunc(all, func(x, y event) int {
@@ -115,17 +115,17 @@ func (a *activeRun) clearFault(h *injectedFault) error {
 // runStep runs a step of the scenario.
 func (a *activeRun) runStep(st drill.Step) error {
 	t := judge.StepResult{Step: st, Requested: a.scenarioNow()}
-	undo, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (func(context.Context) error, error) {
+	revert, err := callWithTimeout(a.ctx, callTimeout, func(ctx context.Context) (func(context.Context) error, error) {
 		return a.env.RunStep(ctx, st)
-	}, func(undo func(context.Context) error) { a.undoLateStep(st, undo) })
+	}, func(revert func(context.Context) error) { a.revertLateStep(st, revert) })
 	t.Completed = a.scenarioNow()
 	if err != nil {
 		t.Err = err.Error()
 	}
 	a.update(func(*drill.Run) {
 		a.facts.Steps = append(a.facts.Steps, t)
-		if undo != nil {
-			a.undoStack = append(a.undoStack, undoAction{len(a.facts.Steps) - 1, stepName(st), undo})
+		if revert != nil {
+			a.revertStack = append(a.revertStack, revertAction{len(a.facts.Steps) - 1, stepName(st), revert})
 		}
 	})
 	verdict := drill.Inconclusive
@@ -139,42 +139,42 @@ func stepName(st drill.Step) string {
 	return fmt.Sprintf("step %s at %s", st.Kind, format.Duration(st.At))
 }
 
-// undoLateStep reverts a step that was run after the limit.
-func (a *activeRun) undoLateStep(st drill.Step, undo func(context.Context) error) {
-	if undo == nil {
+// revertLateStep reverts a step that was run after the limit.
+func (a *activeRun) revertLateStep(st drill.Step, revert func(context.Context) error) {
+	if revert == nil {
 		return
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
-	err := recoverPanic(func() error { return undo(ctx) })
+	err := recoverPanic(func() error { return revert(ctx) })
 	a.recordUndo(stepName(st), began, err, "it was late")
 }
 
-// takeUndo removes and returns the latest undo that matches; false: there is none.
-func (a *activeRun) takeUndo(matches func(undoAction) bool) (undoAction, bool) {
+// takeRevert removes and returns the latest revert action that matches; false: none matches.
+func (a *activeRun) takeRevert(matches func(revertAction) bool) (revertAction, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i, u := range slices.Backward(a.undoStack) {
+	for i, u := range slices.Backward(a.revertStack) {
 		if matches(u) {
-			a.undoStack = slices.Delete(a.undoStack, i, i+1)
+			a.revertStack = slices.Delete(a.revertStack, i, i+1)
 			return u, true
 		}
 	}
-	return undoAction{}, false
+	return revertAction{}, false
 }
 
-// undoStep reverts a step of the spec at its time.
-func (a *activeRun) undoStep(st drill.Step) error {
-	u, ok := a.takeUndo(func(u undoAction) bool { return u.name == stepName(st) })
+// revertStep reverts a step of the spec at its time.
+func (a *activeRun) revertStep(st drill.Step) error {
+	u, ok := a.takeRevert(func(u revertAction) bool { return u.name == stepName(st) })
 	if !ok {
 		return nil
 	}
-	return a.failWith(a.runUndo(a.ctx, u), drill.Failed, "%s could not be reverted", u.name)
+	return a.failWith(a.runRevert(a.ctx, u), drill.Failed, "%s could not be reverted", u.name)
 }
 
-// runUndo reverts a step and records that.
-func (a *activeRun) runUndo(ctx context.Context, u undoAction) error {
+// runRevert reverts a step and records that.
+func (a *activeRun) runRevert(ctx context.Context, u revertAction) error {
 	began := time.Now()
 	err := doWithTimeout(ctx, callTimeout, u.do)
 	a.recordUndo(u.name, began, err, "")

@@ -204,7 +204,7 @@ const (
 )
 
 // RunStep runs a step of the scenario.
-func (w *twin) RunStep(ctx context.Context, s drill.Step) (undo func(context.Context) error, err error) {
+func (w *twin) RunStep(ctx context.Context, s drill.Step) (revert func(context.Context) error, err error) {
 	switch s.Kind {
 	case drill.StepRollback:
 		if err := w.setMode(ctx, modePassThrough); err != nil {
@@ -212,7 +212,7 @@ func (w *twin) RunStep(ctx context.Context, s drill.Step) (undo func(context.Con
 		}
 		return func(ctx context.Context) error { return w.setMode(ctx, modeEnforce) }, nil
 	case drill.StepRestore:
-		// The rollback before it is reverted by its own undo.
+		// The rollback before it is reverted by its own revert function.
 		return func(context.Context) error { return nil }, w.setMode(ctx, modeRestore)
 	case drill.StepLockRecord:
 		unlock, err := w.system.LockRecord(ctx)

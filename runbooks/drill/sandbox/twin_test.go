@@ -61,11 +61,11 @@ func TestTwinSteps(t *testing.T) {
 	}
 	w := opened.(*twin)
 	for _, k := range []drill.StepKind{drill.StepRollback, drill.StepLockRecord, drill.StepLoseSlots} {
-		undo, err := w.RunStep(t.Context(), drill.Step{Kind: k, Count: 1})
+		revert, err := w.RunStep(t.Context(), drill.Step{Kind: k, Count: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := undo(t.Context()); err != nil {
+		if err := revert(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -25,10 +25,10 @@ func TestRunAsJSON(t *testing.T) {
 			Expectation: drill.Expectation{Measure: drill.LateShare, Compare: drill.AtMost, Limit: 0.05, Unit: "ratio"},
 			Measured:    true, Value: 0.1, Margin: -1, Evidence: "load generator, 30 samples", Reason: "3 of 30",
 		}},
-		UndoResults: []drill.UndoResult{{What: "all faults", At: at(50), Took: 3 * time.Millisecond, OK: true, Note: "1 calls were let go"}},
-		Messages:    []drill.Message{{Incident: "i", Kind: "post", Level: "warn", Channel: "C1", Text: "DRILL", FirstAttempt: at(30), Accepted: at(31)}},
-		Series:      []drill.Point{{At: 1, Turnaround: -1, QueueAge: 0.5, Depth: 1, InFlight: 2, Arrived: 3, Served: 1, Refused: 1, Errors: 1}},
-		Injected:    4, ClearTook: 3 * time.Millisecond, Recovered: 40 * time.Second, Fence: 7, Live: true,
+		Reverts:  []drill.RevertResult{{What: "all faults", At: at(50), Took: 3 * time.Millisecond, OK: true, Note: "1 calls were let go"}},
+		Messages: []drill.Message{{Incident: "i", Kind: "post", Level: "warn", Channel: "C1", Text: "DRILL", FirstAttempt: at(30), Accepted: at(31)}},
+		Series:   []drill.Point{{At: 1, Turnaround: -1, QueueAge: 0.5, Depth: 1, InFlight: 2, Arrived: 3, Served: 1, Refused: 1, Errors: 1}},
+		Injected: 4, ClearTook: 3 * time.Millisecond, Recovered: 40 * time.Second, Fence: 7, Live: true,
 		Spec: parse(t, fullSpec),
 	}
 	run.Spec.Scenario.Faults = append(run.Spec.Scenario.Faults, drill.Injection{Fault: fault.Fault{Kind: fault.Truncate, Share: 1, AfterBytes: 200}, For: time.Second})

@@ -212,7 +212,7 @@ func (d *Drills) Runs(_ context.Context, q drill.Query) (page []drill.Run, next 
 			(q.Until.IsZero() || r.Started.Before(q.Until)) && (!q.Running || r.Status != drill.Ended)
 	})
 	for n := range all {
-		all[n].Series, all[n].Messages, all[n].UndoResults = nil, nil, nil
+		all[n].Series, all[n].Messages, all[n].Reverts = nil, nil, nil
 	}
 	return all, next, err
 }
