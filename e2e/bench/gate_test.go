@@ -53,7 +53,7 @@ func gate(t testing.TB) pair {
 	return pair{
 		admitted: func() {
 			d := free.Offer(time.Now(), admission.Task{})
-			if d.Ticket == nil || d.Waiting || free.Start(time.Now(), d.Ticket).Ticket == nil {
+			if d.Ticket == nil || d.Waiting || free.CheckDispatch(time.Now(), d.Ticket).Ticket == nil {
 				t.Error("the gate did not let a task run")
 				return
 			}

@@ -2,6 +2,7 @@ package invariant_test
 
 import (
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -194,7 +195,7 @@ func TestNoViolationUnderConcurrency(t *testing.T) {
 	var group sync.WaitGroup
 	for id := range goroutines {
 		group.Go(func() {
-			for round := range rounds {
+			for round := 0; round < rounds || !r.exercised(); round++ {
 				r.task(id + round)
 			}
 		})
@@ -202,9 +203,6 @@ func TestNoViolationUnderConcurrency(t *testing.T) {
 	stop := r.reconfigureLoop()
 	group.Wait()
 	stop()
-	if r.refused.Load() == 0 || r.dispatched.Load() == 0 {
-		t.Errorf("%d refused by the queue, %d ran: nothing was tried", r.refused.Load(), r.dispatched.Load())
-	}
 }
 
 // raceTest is a gate with a clock of which each look takes a nanosecond.
@@ -214,6 +212,9 @@ type raceTest struct {
 	ns                  atomic.Int64
 	refused, dispatched atomic.Int64
 }
+
+// exercised reports whether tasks were refused and tasks ran.
+func (r *raceTest) exercised() bool { return r.refused.Load() > 0 && r.dispatched.Load() > 0 }
 
 func (r *raceTest) now() time.Time { return epoch.Add(time.Duration(r.ns.Add(1))) }
 
@@ -243,6 +244,7 @@ func (r *raceTest) task(kind int) {
 	}
 	if r.gate.CheckDispatch(r.now(), d.Ticket).Reason == admission.ReasonNone {
 		r.dispatched.Add(1)
+		runtime.Gosched() // others arrive while the permit is taken
 	}
 }
 
