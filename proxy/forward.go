@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -22,22 +20,12 @@ import (
 )
 
 const (
-	// Of an upstream connection, in each direction: enough for the usual request in
-	// one write. An open stream holds both, and a copyBuffer.
-	connBuffer   = 8 << 10
-	maxIdleConns = 1024
-
 	copyBuffer = 8 << 10
 	// trailingIdle is how long an upstream may keep a stream open after its terminal
 	// event. Old SDKs wait for the end of the connection, and so does the permit.
 	// Both its silence and everything that it still sends are bounded.
 	trailingIdle = 2 * time.Second
 	trailingMax  = 10 * time.Second
-
-	// An HTTP/2 connection without a frame for so long is pinged, and closed if there is no
-	// answer: a dead one would fail every request until the kernel gives it up.
-	pingAfter   = 15 * time.Second
-	pingTimeout = 10 * time.Second
 
 	streamErrorLimit = 64 << 10 // bytes of an upstream's error that are sent inside a stream
 )
@@ -47,59 +35,6 @@ var (
 	errTrailing     = errors.New("upstream kept sending after the end of its answer")
 	errTruncated    = errors.New("answer ended without its proper end")
 )
-
-// newTransport returns a pool's own transport: no shared limits, no compression of
-// its own (the client gets what it requested), and enough idle connections for all
-// tasks that can be in flight.
-func newTransport(p Pool) *http.Transport {
-	dialer := &net.Dialer{Timeout: p.ConnectTimeout, KeepAlive: 30 * time.Second}
-	return &http.Transport{
-		Proxy:                 http.ProxyFromEnvironment,
-		DialContext:           dialer.DialContext,
-		TLSHandshakeTimeout:   p.ConnectTimeout,
-		ForceAttemptHTTP2:     true,
-		DisableCompression:    true,
-		MaxIdleConnsPerHost:   maxIdleConns,
-		IdleConnTimeout:       90 * time.Second,
-		ExpectContinueTimeout: time.Second,
-		WriteBufferSize:       connBuffer,
-		ReadBufferSize:        connBuffer,
-		HTTP2:                 &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout},
-	}
-}
-
-// upstreamConns are the connections of a pool to its upstream. It is safe for
-// concurrent use.
-type upstreamConns struct {
-	dial    func() *http.Transport
-	current atomic.Pointer[http.Transport]
-}
-
-func newUpstreamConns(dial func() *http.Transport) *upstreamConns {
-	u := &upstreamConns{dial: dial}
-	u.current.Store(dial())
-	return u
-}
-
-// RoundTrip sends a request on one of the present connections, or a new one.
-func (u *upstreamConns) RoundTrip(r *http.Request) (*http.Response, error) {
-	return u.current.Load().RoundTrip(r)
-}
-
-// CloseIdleConnections closes those that are idle.
-func (u *upstreamConns) CloseIdleConnections() { u.current.Load().CloseIdleConnections() }
-
-// renew makes later requests use new connections. Requests on the present ones, which
-// HTTP/2 shares, go on.
-func (u *upstreamConns) renew() { u.current.Swap(u.dial()).CloseIdleConnections() }
-
-// upstreamSilent is called when a request was given up because its upstream was
-// silent: its connection may be dead. HTTP/1 has closed it; HTTP/2 would use it again.
-func (p *pool) upstreamSilent() {
-	if p.conns != nil && p.Upstream.Scheme == "https" {
-		p.conns.renew()
-	}
-}
 
 // idleTimer cancels a request whose upstream is silent for too long.
 type idleTimer struct {
@@ -163,8 +98,7 @@ func (t *task) forward(body []byte) *failure {
 	return t.relayAnswer(ctx, res, idle)
 }
 
-// upstreamRequest returns the request for the upstream. It can be sent again, as the
-// transport does when a connection turns out to be closed already.
+// upstreamRequest returns the request for the upstream. Its body can be sent again.
 func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 	getBody := func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	first, _ := getBody() // never fails
@@ -175,7 +109,7 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 		Method: http.MethodPost, URL: joinUpstreamURL(t.pool.Upstream, t.r.URL),
 		Header: t.pool.upstreamHeader(t.table, t.r.Header),
 		Body:   first, GetBody: getBody, ContentLength: int64(len(body)),
-	}).WithContext(ctx)
+	}).WithContext(t.allowRetry(ctx, body))
 	req.Header[requestIDHeader] = []string{t.obs.RequestID}
 	if t.traceparent != "" {
 		req.Header[traceparentHeader] = []string{t.traceparent}
@@ -186,15 +120,21 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 	return req
 }
 
-// upstreamHeader returns the headers for the upstream. The client's Authorization is
-// forwarded only if the proxy has no client keys of its own.
+// upstreamHeader returns the headers for the upstream. The client's keys are forwarded
+// only if neither the proxy has client keys of its own nor the pool one for its upstream.
 func (p *pool) upstreamHeader(tab *routingTable, in http.Header) http.Header {
 	h := requestHeader(in)
-	if len(tab.clients) > 0 {
-		delete(h, "Authorization")
+	if len(tab.clients) > 0 || p.UpstreamKey != "" {
+		for _, name := range keyHeaders {
+			delete(h, name)
+		}
 	}
-	if p.UpstreamKey != "" {
+	switch name := http.CanonicalHeaderKey(p.KeyHeader); {
+	case p.UpstreamKey == "":
+	case name == "" || name == "Authorization":
 		h["Authorization"] = []string{"Bearer " + p.UpstreamKey}
+	default:
+		h[name] = []string{p.UpstreamKey}
 	}
 	return h
 }

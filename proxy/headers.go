@@ -18,6 +18,10 @@ import (
 	"headgate/proxy/admission"
 )
 
+// keyHeaders are the headers in which clients send their API key: those of OpenAI, of
+// Anthropic and of Azure. Some clients send more than one.
+var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
+
 // authenticate returns the client whose key the request carries. Without
 // configured clients every request belongs to the zero Client.
 func authenticate(clients []Client, r *http.Request) (Client, *failure) {

@@ -180,6 +180,13 @@ func (m *Metrics) OnGateEvent(e GateEvent) {
 	}
 }
 
+// OnUpstreamRetry counts a request that was sent to the upstream again.
+func (m *Metrics) OnUpstreamRetry(pool string) {
+	if p := m.pool(pool); p != nil {
+		p.upstreamRetries.Inc()
+	}
+}
+
 // OnEnd counts a task that has ended.
 func (m *Metrics) OnEnd(o Observation) {
 	if o.Panicked {
@@ -202,6 +209,7 @@ type poolMetrics struct {
 	refusals         *prometheus.CounterVec
 	wouldRefuse      *prometheus.CounterVec
 	upstreamRefusals prometheus.Counter
+	upstreamRetries  prometheus.Counter
 	announcedRetries prometheus.Counter
 	sloTasks         prometheus.Counter
 	sloBad           prometheus.Counter
@@ -229,6 +237,8 @@ func newPoolMetrics(name string, gate *admission.Gate) *poolMetrics {
 		wouldRefuse: f.counters("headgate_would_refuse_total",
 			"Tasks that mode enforce would have refused, by reason.", "reason"),
 		upstreamRefusals: f.counter("headgate_upstream_refusals_total", "Upstream responses with status 429."),
+		upstreamRetries: f.counter("headgate_upstream_retries_total",
+			"Requests that were sent upstream again because their connection had ended."),
 		announcedRetries: f.counter("headgate_announced_retries_total", "Tasks that their client announced as retries."),
 		sloTasks:         f.counter("headgate_slo_tasks_total", "Tasks that count for the SLO."),
 		sloBad:           f.counter("headgate_slo_bad_tasks_total", "Tasks that count for the SLO and were bad."),

@@ -21,6 +21,9 @@ type Observer interface {
 	// OnArrival is called once a task's pool is known, or with Unrouted when the
 	// task ends before that.
 	OnArrival(pool string)
+	// OnUpstreamRetry is called when a request is sent to a pool's upstream again because
+	// its connection had ended.
+	OnUpstreamRetry(pool string)
 	// OnEnd is called exactly once a task, after OnArrival.
 	OnEnd(Observation)
 }

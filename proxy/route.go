@@ -33,12 +33,14 @@ type Config struct {
 type Pool struct {
 	Name        string
 	Upstream    *url.URL // base, such as http://host/v1; a request's path below /v1 is appended
-	UpstreamKey string   // sent as bearer token; empty: see Config.Clients
+	UpstreamKey string   // sent as KeyHeader says; empty: see Config.Clients
+	KeyHeader   string   // that UpstreamKey is sent in: Authorization (as bearer token; also if empty), api-key, x-api-key
 	Models      []string // names that are routed here; `*` in a name matches any run of characters
 	Endpoints   []string // further POST paths to forward
 	Gate        *admission.Gate
 	SLO         time.Duration // on turnaround; the default deadline
 
+	Connections     Connections
 	ConnectTimeout  time.Duration // to reach the upstream, TLS included
 	IdleTimeout     time.Duration // of an upstream without a byte, before the first one and between them
 	BodyLimit       int64         // bytes of one request body, decoded or not
@@ -99,22 +101,26 @@ func (p Pool) validate() error {
 		return errors.New("gate must be set")
 	case p.SLO <= 0 || p.ConnectTimeout <= 0 || p.IdleTimeout <= 0:
 		return errors.New("SLO and timeouts must be above 0")
+	case p.Connections.Idle < 0 || p.Connections.MaxAge < 0:
+		return errors.New("idle time and maximum age of connections must not be negative")
 	case p.BodyLimit <= 0 || p.BufferLimit < p.BodyLimit:
 		return errors.New("body limit must be above 0 and fit in the buffer limit")
 	}
-	return nil
+	_, err := p.Connections.TLS.Config()
+	return err
 }
 
 const (
-	modelsPath = "/v1/models"
-	chatPath   = "/v1/chat/completions"
+	modelsPath    = "/v1/models"
+	chatPath      = "/v1/chat/completions"
+	responsesPath = "/v1/responses"
 )
 
 // endpoints are the POST paths that every pool forwards.
 var endpoints = map[string]protocol{
 	chatPath:          protocolChoices,
 	"/v1/completions": protocolChoices,
-	"/v1/responses":   protocolTyped,
+	responsesPath:     protocolTyped,
 	"/v1/embeddings":  protocolJSON,
 }
 
@@ -154,7 +160,7 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 	}
 	t := &routingTable{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
 	for i := range c.Pools {
-		p := newPool(c.Pools[i], old.pool(c.Pools[i].Name))
+		p := newPool(c.Pools[i], old.pool(c.Pools[i].Name), retryReporter(c.Pools[i].Name, c))
 		for _, name := range p.Models {
 			if strings.Contains(name, "*") {
 				continue
@@ -205,12 +211,13 @@ func (t *routingTable) pool(name string) *pool {
 // the same way.
 func (p *pool) sameTransport(c Pool) bool {
 	return p.Transport == nil && p.ConnectTimeout == c.ConnectTimeout && *p.Upstream == *c.Upstream &&
-		(p.WrapTransport == nil) == (c.WrapTransport == nil)
+		p.Connections == c.Connections && (p.WrapTransport == nil) == (c.WrapTransport == nil)
 }
 
 // newPool makes a pool from its configuration. It takes over the old one's budget,
-// and its upstream connections if they would be made in the same way.
-func newPool(c Pool, old *pool) *pool {
+// and its upstream connections if they would be made in the same way. onRetry is called
+// for each request that is sent to the upstream again.
+func newPool(c Pool, old *pool, onRetry func(*http.Request, error)) *pool {
 	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
 	if old != nil {
 		p.bodyBudget = old.bodyBudget
@@ -222,6 +229,7 @@ func newPool(c Pool, old *pool) *pool {
 	}
 	if p.transport == nil {
 		p.conns = newUpstreamConns(func() *http.Transport { return newTransport(c) })
+		p.conns.onRetry = onRetry
 		p.transport = p.conns
 		if c.WrapTransport != nil {
 			p.transport = c.WrapTransport(p.transport)

@@ -35,6 +35,7 @@ type task struct {
 
 	ticket          *admission.Ticket
 	offered         time.Time
+	dueAt           time.Time // its deadline; zero before it is admitted
 	granted         time.Time
 	deadlines       connDeadlines // of the connection to the client
 	sample          admission.Sample
@@ -171,13 +172,13 @@ func (t *task) admit() *failure {
 		return clientGone(err)
 	}
 	wait := make(waiterChan, 1)
-	due := t.obs.Arrived.Add(left)
-	d := t.offer(admission.Task{Class: t.obs.Class, Deadline: due, JitterSeed: t.jitterSeed, Waiter: wait})
+	t.dueAt = t.obs.Arrived.Add(left)
+	d := t.offer(admission.Task{Class: t.obs.Class, Deadline: t.dueAt, JitterSeed: t.jitterSeed, Waiter: wait})
 	if d.Ticket == nil {
 		return refusalFailure(d.Refusal)
 	}
 	if d.Waiting {
-		if f := t.wait(wait, due); f != nil {
+		if f := t.wait(wait, t.dueAt); f != nil {
 			return f
 		}
 		return t.start(false)

@@ -55,6 +55,7 @@ type testProxy struct {
 	metrics            *Metrics
 	registry           *prometheus.Registry
 	logs               *logBuffer
+	config             Config
 	client             *http.Client
 	allowFalseRefusals bool // the test has given the gate a fault: refusals may be false
 }
@@ -66,7 +67,7 @@ func newTestProxy(t testing.TB, edit func(*fixture)) *testProxy {
 		QueueLimit: 10000, AssumedService: 15 * time.Second, Monitor: invariant.New(),
 	}, pool: Pool{
 		Name: "main", Models: []string{"*"}, SLO: 60 * time.Second, ConnectTimeout: 5 * time.Second,
-		IdleTimeout: 120 * time.Second, BodyLimit: 4 << 20, BufferLimit: 64 << 20,
+		IdleTimeout: 120 * time.Second, Connections: Connections{Idle: 4 * time.Second, MaxAge: time.Minute}, BodyLimit: 4 << 20, BufferLimit: 64 << 20,
 	}}
 	if edit != nil {
 		edit(&p)
@@ -105,23 +106,31 @@ func (r *testProxy) startProxy(p fixture) {
 		if err := r.metrics.AddPool(pool.Name, pool.SLO, pool.Gate); err != nil {
 			r.Fatal(err)
 		}
-		if pool.Transport == nil {
-			transport := newTransport(*pool)
-			if _, real := r.network.(*loopback); !real {
-				transport.DialContext = r.network.dial
-			}
-			pool.Transport = transport
+		if _, real := r.network.(*loopback); pool.Transport == nil && !real {
+			pool.Transport = r.pipeTransport(*pool)
 		}
 	}
 	// The metrics count first: once the recorder is balanced, they have every outcome.
 	p.config.Observer = teeObserver{r.metrics, r.recorder}
 	p.config.Log = slog.New(slog.NewTextHandler(r.logs, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	r.config = p.config
 	r.proxy = must(New(p.config))
 	server := &http.Server{Handler: r.proxy, ErrorLog: discardLog(), ReadHeaderTimeout: 10 * time.Second, MaxHeaderBytes: 64 << 10}
 	if p.base != nil {
 		server.BaseContext = func(netListener) context.Context { return p.base() }
 	}
 	r.server = serve(r, r.network, server)
+}
+
+// pipeTransport is a pool's own transport, on the network in memory.
+func (r *testProxy) pipeTransport(p Pool) *upstreamConns {
+	conns := newUpstreamConns(func() *http.Transport {
+		transport := newTransport(p)
+		transport.DialContext = limitAge(r.network.dial, p.Connections.MaxAge)
+		return transport
+	})
+	conns.onRetry = func(req *http.Request, err error) { retryReporter(p.Name, r.config)(req, err) }
+	return conns
 }
 
 // close checks the books, then takes everything down.
@@ -371,7 +380,8 @@ func newRecorder(t testing.TB) *recorder {
 	return &recorder{t: t, arrived: make(map[string]int), ids: make(map[string]bool)}
 }
 
-func (r *recorder) OnGateEvent(GateEvent) {}
+func (r *recorder) OnGateEvent(GateEvent)  {}
+func (r *recorder) OnUpstreamRetry(string) {}
 
 func (r *recorder) OnArrival(pool string) {
 	r.mu.Lock()
@@ -441,8 +451,12 @@ func (r *recorder) outcomes() map[admission.Outcome]int {
 type teeObserver struct{ first, second Observer }
 
 func (b teeObserver) OnGateEvent(w GateEvent) { b.first.OnGateEvent(w); b.second.OnGateEvent(w) }
-func (b teeObserver) OnArrival(pool string)   { b.first.OnArrival(pool); b.second.OnArrival(pool) }
-func (b teeObserver) OnEnd(o Observation)     { b.first.OnEnd(o); b.second.OnEnd(o) }
+func (b teeObserver) OnUpstreamRetry(pool string) {
+	b.first.OnUpstreamRetry(pool)
+	b.second.OnUpstreamRetry(pool)
+}
+func (b teeObserver) OnArrival(pool string) { b.first.OnArrival(pool); b.second.OnArrival(pool) }
+func (b teeObserver) OnEnd(o Observation)   { b.first.OnEnd(o); b.second.OnEnd(o) }
 
 // hookedPolicy is a policy that does something first, so that a test can act between
 // two decisions of the gate. The hooks run under the gate's lock.

@@ -68,8 +68,9 @@ func startInside(t testing.TB) string {
 		Observer: metrics, Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Pools: []proxy.Pool{{
 			Name: "default", Models: []string{"*"}, Gate: gate, SLO: slo,
-			Upstream:       &url.URL{Scheme: "http", Host: startRole(t, roleStub).line, Path: "/v1"},
-			ConnectTimeout: time.Minute, IdleTimeout: time.Minute, BodyLimit: 1 << 20, BufferLimit: 1 << 30,
+			Upstream:    &url.URL{Scheme: "http", Host: startRole(t, roleStub).line, Path: "/v1"},
+			Connections: proxy.Connections{Idle: 4 * time.Second}, ConnectTimeout: time.Minute,
+			IdleTimeout: time.Minute, BodyLimit: 1 << 20, BufferLimit: 1 << 30,
 		}},
 	})
 	if err != nil {
