@@ -39,6 +39,7 @@ func (a *App) startServers() error {
 	if err != nil {
 		return err
 	}
+	a.servers.data.SetTimeouts(cfg.ClientTimeouts.Header, cfg.ClientTimeouts.Idle)
 	people := api.HostGuard(api.Handler(ops, admin), hosts, a.servers.auth.RejectHost)
 	a.servers.admin, err = lifecycle.Listen("admin.listen", cfg.Admin.Listen, people, a.opts.component("admin"))
 	return err

@@ -131,6 +131,9 @@ func (a *App) plan(cfg *config.Config, before settings) (p plan, err error) {
 		if err != nil {
 			return p, cfg.At(fmt.Sprintf("pools[%d]", i), err)
 		}
+		if pool.Connections.TLS, err = upstreamTLS(cfg, i); err != nil {
+			return p, err
+		}
 		if gate := before.gates[c.Name]; gate != nil {
 			pool.Gate = gate
 		}
@@ -216,7 +219,9 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 	p = proxy.Pool{
 		Name: c.Name, UpstreamKey: c.UpstreamKey.Reveal(), Models: c.Models, Endpoints: c.Endpoints, SLO: c.SLO.Turnaround,
 		ConnectTimeout: c.Timeouts.UpstreamConnect, IdleTimeout: c.Timeouts.UpstreamIdle,
-		BodyLimit: int64(c.Limits.Body), BufferLimit: int64(c.Limits.Buffered), StreamKeepAlive: c.StreamKeepalive,
+		Connections: proxy.Connections{Idle: c.Timeouts.UpstreamKeepalive, MaxAge: c.Timeouts.UpstreamMaxAge},
+		KeyHeader:   c.UpstreamKeyHeader,
+		BodyLimit:   int64(c.Limits.Body), BufferLimit: int64(c.Limits.Buffered), StreamKeepAlive: c.StreamKeepalive,
 	}
 	if p.Gate, err = admission.New(g); err != nil {
 		return g, p, err
@@ -225,6 +230,21 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 		return g, p, errors.New("upstream is not a URL") // its text may hold a secret
 	}
 	return g, p, nil
+}
+
+// upstreamTLS reads the certificates of a pool.
+func upstreamTLS(cfg *config.Config, i int) (t proxy.TLS, err error) {
+	c, at := cfg.Pools[i].UpstreamTLS, fmt.Sprintf("pools[%d].upstream_tls", i)
+	for _, file := range []struct {
+		key, path string
+		content   *string
+	}{{"ca_file", c.CAFile, &t.CA}, {"cert_file", c.CertFile, &t.Cert}, {"key_file", c.KeyFile, &t.Key}} {
+		if *file.content, err = cfg.ReadFile(file.path); err != nil {
+			return t, cfg.At(at+"."+file.key, err)
+		}
+	}
+	_, err = t.Config()
+	return t, cfg.At(at, err)
 }
 
 // proxyClients returns the clients whose keys are accepted.

@@ -30,6 +30,8 @@ type Config struct {
 	DataDir string `yaml:"data_dir"`
 	// Drain is how long a stop waits for running tasks. Default 30s; 0s aborts them at once.
 	Drain time.Duration `yaml:"drain" rule:"natural"`
+	// ClientTimeouts bound the connections of clients.
+	ClientTimeouts ClientTimeouts `yaml:"client_timeouts"`
 	// Pools are the model endpoints, at least one. Default one pool, named default.
 	Pools []Pool `yaml:"pools"`
 	// Clients are the API keys that are accepted. Default none: every request is accepted, and the client's own
@@ -55,6 +57,17 @@ type Config struct {
 	Log Log `yaml:"log"`
 
 	src strictyaml.Source // where each setting was written; zero when built in
+}
+
+// ClientTimeouts bound the connections of clients to the data plane.
+type ClientTimeouts struct {
+	// Idle is how long a connection is kept without a request. Default 16m: longer than load balancers in front keep
+	// theirs (Google Cloud 10m, Cloudflare 15m). Danger: below that of a balancer in front, it sends requests on
+	// connections that are being closed, and clients get sporadic 502s. Each idle connection holds about 20 KiB.
+	Idle time.Duration `yaml:"idle" rule:"positive"`
+	// Header is how long the header of a request may take, from its first byte, or on a new connection from the
+	// beginning. Default 10s. Danger: a long time lets slow clients hold connections.
+	Header time.Duration `yaml:"header" rule:"positive"`
 }
 
 // Admin is the listener for people, scrapers and probes.
@@ -85,6 +98,12 @@ type Pool struct {
 	// own Authorization header is passed on, unless clients are set. Danger: over
 	// http:// it travels in clear text.
 	UpstreamKey Secret `yaml:"upstream_key"`
+	// UpstreamKeyHeader is the header that upstream_key is sent in: Authorization (as bearer), api-key (Azure) or
+	// x-api-key (Anthropic). Default Authorization. With upstream_key, none of the three is passed on from clients.
+	// Danger: an upstream that expects another header answers 401.
+	UpstreamKeyHeader string `yaml:"upstream_key_header" oneof:"Authorization api-key x-api-key"`
+	// UpstreamTLS says which certificates an https upstream and headgate show each other.
+	UpstreamTLS UpstreamTLS `yaml:"upstream_tls"`
 	// Models are the values of a request's model that this pool serves: exact
 	// names, or patterns in which * stands for any run of characters, none
 	// included. Default everything.
@@ -141,6 +160,27 @@ type Timeouts struct {
 	// UpstreamIdle is the longest silence of the upstream, before the first byte
 	// or between two. Default 120s. Danger: below the slowest first byte it aborts healthy tasks.
 	UpstreamIdle time.Duration `yaml:"upstream_idle" rule:"positive"`
+	// UpstreamKeepalive is how long a connection is kept without a request. Default 4s, since uvicorn, and so vLLM,
+	// closes it after 5s; 0s makes a new one for every request. Danger: at or above the upstream's own limit, requests
+	// meet connections that are being closed; those that may be sent twice are, others get 502.
+	UpstreamKeepalive time.Duration `yaml:"upstream_keepalive" rule:"natural"`
+	// UpstreamMaxAge is how long a connection is used, up to a tenth less; the request during which it passes is
+	// finished. Default 1m; 0s is for ever. Danger: without it, a replica that is added behind a balancer of
+	// connections gets no work while the others' connections are busy.
+	UpstreamMaxAge time.Duration `yaml:"upstream_max_age" rule:"natural"`
+}
+
+// UpstreamTLS says which certificates an https upstream and headgate show each other. Files are in PEM and read at
+// start and reload; a relative path begins at the settings file.
+type UpstreamTLS struct {
+	// CAFile has the certificates of the authorities that are accepted, in place of the system's. Default empty: the
+	// system's. Danger: whoever holds a key of one of them can pose as the upstream.
+	CAFile string `yaml:"ca_file"`
+	// CertFile has headgate's own certificate, with intermediate ones, for an upstream that asks for one. Needs
+	// key_file. Default empty: none. Danger: when it expires, every task fails; renew it and reload.
+	CertFile string `yaml:"cert_file"`
+	// KeyFile has the private key of cert_file. Default empty: none. Danger: who reads it can pose as headgate.
+	KeyFile string `yaml:"key_file"`
 }
 
 // Limits bound memory and queue.
@@ -330,14 +370,16 @@ const (
 // this host. The caller owns the value. It is valid as it is.
 func Default() *Config {
 	return &Config{
-		Listen:   "127.0.0.1:8484",
-		Admin:    Admin{Listen: "127.0.0.1:8485"},
-		DataDir:  "./data",
-		Drain:    30 * time.Second,
-		Pools:    []Pool{DefaultPool()},
-		Slack:    Slack{APIURL: "https://slack.com/api/"},
-		Rules:    Rules{Interval: time.Second},
-		Rollback: Rollback{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, ManualHold: 4 * time.Hour},
+		Listen:  "127.0.0.1:8484",
+		Admin:   Admin{Listen: "127.0.0.1:8485"},
+		DataDir: "./data",
+		Drain:   30 * time.Second,
+		// Google Cloud's balancers keep connections for 600 s, Cloudflare's for 900 s.
+		ClientTimeouts: ClientTimeouts{Idle: 16 * time.Minute, Header: 10 * time.Second},
+		Pools:          []Pool{DefaultPool()},
+		Slack:          Slack{APIURL: "https://slack.com/api/"},
+		Rules:          Rules{Interval: time.Second},
+		Rollback:       Rollback{Auto: true, MaxPerDay: 3, Cooldown: 30 * time.Minute, ManualHold: 4 * time.Hour},
 		// The longest window of the built-in rules is three days.
 		Retention: Retention{Samples: 7 * day, History: 400 * day},
 		Heartbeat: Heartbeat{Interval: time.Minute},
@@ -349,16 +391,20 @@ func Default() *Config {
 // without its name and upstream.
 func DefaultPool() Pool {
 	return Pool{
-		Name:     "default",
-		Upstream: "http://127.0.0.1:8080/v1",
-		Models:   []string{"*"},
-		Workers:  4,
-		Mode:     "enforce",
+		Name:              "default",
+		Upstream:          "http://127.0.0.1:8080/v1",
+		Models:            []string{"*"},
+		Workers:           4,
+		UpstreamKeyHeader: "Authorization",
+		Mode:              "enforce",
 		// The objective is 0.95 because the promise is on the 95th percentile.
 		SLO:       SLO{Turnaround: 60 * time.Second, Objective: 0.95, Window: 30 * day},
 		Admission: Admission{Policy: "threshold", MaxQueueAge: 25 * time.Second, DepthMultiple: 2},
-		Timeouts:  Timeouts{UpstreamConnect: 5 * time.Second, UpstreamIdle: 120 * time.Second},
-		Limits:    Limits{Body: 32 * mib, Buffered: 512 * mib, PassthroughQueue: 10000},
+		Timeouts: Timeouts{
+			UpstreamConnect: 5 * time.Second, UpstreamIdle: 120 * time.Second,
+			UpstreamKeepalive: 4 * time.Second, UpstreamMaxAge: time.Minute,
+		},
+		Limits: Limits{Body: 32 * mib, Buffered: 512 * mib, PassthroughQueue: 10000},
 	}
 }
 

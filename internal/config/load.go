@@ -3,6 +3,7 @@ package config
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -79,6 +80,27 @@ func baseURL(endpoint string) string {
 		return endpoint + "/v1"
 	}
 	return endpoint
+}
+
+const maxPEM = 1 << 20 // bytes of one file with certificates or a key
+
+// ReadFile reads a file that a setting names, empty for none. A relative path begins at the settings file.
+func (c *Config) ReadFile(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(c.src.File()), path)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxPEM {
+		return "", fmt.Errorf("%s is not a regular file of at most 1 MiB", path)
+	}
+	data, err := os.ReadFile(path)
+	return string(data), err
 }
 
 // checker checks the settings of one Config.

@@ -47,16 +47,20 @@ func TestDefaultsAreFiniteAndValid(t *testing.T) {
 	}
 	p := c.Pools[0]
 	for name, value := range map[string]int64{
-		"drain":             int64(c.Drain),
-		"workers":           int64(p.Workers),
-		"turnaround":        int64(p.SLO.Turnaround),
-		"max_queue_age":     int64(p.Admission.MaxQueueAge),
-		"depth_multiple":    int64(p.Admission.DepthMultiple),
-		"upstream_connect":  int64(p.Timeouts.UpstreamConnect),
-		"upstream_idle":     int64(p.Timeouts.UpstreamIdle),
-		"body":              int64(p.Limits.Body),
-		"buffered":          int64(p.Limits.Buffered),
-		"passthrough_queue": int64(p.Limits.PassthroughQueue),
+		"drain":              int64(c.Drain),
+		"workers":            int64(p.Workers),
+		"turnaround":         int64(p.SLO.Turnaround),
+		"max_queue_age":      int64(p.Admission.MaxQueueAge),
+		"depth_multiple":     int64(p.Admission.DepthMultiple),
+		"upstream_connect":   int64(p.Timeouts.UpstreamConnect),
+		"upstream_idle":      int64(p.Timeouts.UpstreamIdle),
+		"upstream_keepalive": int64(p.Timeouts.UpstreamKeepalive),
+		"upstream_max_age":   int64(p.Timeouts.UpstreamMaxAge),
+		"idle":               int64(c.ClientTimeouts.Idle),
+		"header":             int64(c.ClientTimeouts.Header),
+		"body":               int64(p.Limits.Body),
+		"buffered":           int64(p.Limits.Buffered),
+		"passthrough_queue":  int64(p.Limits.PassthroughQueue),
 	} {
 		if value <= 0 {
 			t.Errorf("%s is %d by default, so it bounds nothing", name, value)
@@ -102,16 +106,19 @@ hosts: [gate.example.com, 10.0.0.1]
 admin: {listen: "localhost:9001", token: abc, external_url: https://gate.example.com}
 data_dir: /var/lib/headgate
 drain: 0s
+client_timeouts: {idle: 2m, header: 3s}
 pools:
   - name: a-1
     upstream: https://models.example.com/v1/
     upstream_key: k
+    upstream_key_header: api-key
+    upstream_tls: {ca_file: ca.pem, cert_file: cert.pem, key_file: key.pem}
     models: [gpt-4, "llama-*"]
     workers: 100000
     mode: observe
     slo: {turnaround: 1m30s, objective: 0.5, window: 7d}
     admission: {policy: none, max_queue_age: 1s500ms, depth_multiple: 1}
-    timeouts: {upstream_connect: 1ms, upstream_idle: 1d1h}
+    timeouts: {upstream_connect: 1ms, upstream_idle: 1d1h, upstream_keepalive: 0s, upstream_max_age: 2m}
     limits: {body: 1kB, buffered: 1KiB, passthrough_queue: 1}
     stream_keepalive: 1s
     endpoints: [/v1/rerank, /v1/audio/speech]
@@ -142,13 +149,14 @@ func fullConfig() *Config {
 	return &Config{
 		Listen: "[::1]:9000", Hosts: []string{"gate.example.com", "10.0.0.1"},
 		Admin:   Admin{Listen: "localhost:9001", Token: NewSecret("abc"), ExternalURL: "https://gate.example.com"},
-		DataDir: "/var/lib/headgate",
+		DataDir: "/var/lib/headgate", ClientTimeouts: ClientTimeouts{2 * time.Minute, 3 * time.Second},
 		Pools: []Pool{{
 			Name: "a-1", Upstream: "https://models.example.com/v1", UpstreamKey: NewSecret("k"),
+			UpstreamKeyHeader: "api-key", UpstreamTLS: UpstreamTLS{"ca.pem", "cert.pem", "key.pem"},
 			Models: []string{"gpt-4", "llama-*"}, Workers: 100000, Mode: "observe",
 			SLO:             SLO{90 * time.Second, 0.5, 7 * 24 * time.Hour},
 			Admission:       Admission{"none", 1500 * time.Millisecond, 1},
-			Timeouts:        Timeouts{time.Millisecond, 25 * time.Hour},
+			Timeouts:        Timeouts{time.Millisecond, 25 * time.Hour, 0, 2 * time.Minute},
 			Limits:          Limits{1000, 1024, 1},
 			StreamKeepalive: time.Second,
 			Endpoints:       []string{"/v1/rerank", "/v1/audio/speech"},

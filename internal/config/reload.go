@@ -36,6 +36,7 @@ func (c *Config) CheckReload(after *Config) error {
 		{"admin.listen", func(c *Config) any { return c.Admin.Listen }},
 		{"admin.token", func(c *Config) any { return c.Admin.Token }},
 		{"admin.anonymous_read", func(c *Config) any { return c.Admin.AnonymousRead }},
+		{"client_timeouts", func(c *Config) any { return c.ClientTimeouts }},
 		{"data_dir", func(c *Config) any { return c.DataDir }},
 		{"slack", func(c *Config) any {
 			s := c.Slack

@@ -153,6 +153,7 @@ func (l checker) checkPools(pools []Pool) {
 		l.checkPoolName(names, strictyaml.Join(at, "name"), p.Name)
 		l.checkUpstream(strictyaml.Join(at, "upstream"), p.Upstream)
 		l.checkSecret(strictyaml.Join(at, "upstream_key"), p.UpstreamKey)
+		l.checkUpstreamTLS(at, p)
 		l.checkModels(models, strictyaml.Join(at, "models"), p.Models)
 		l.checkObjectives(at, p)
 		l.checkMemoryLimits(at, p.Limits)

@@ -104,6 +104,20 @@ func (l checker) checkUpstream(path, base string) {
 	}
 }
 
+// checkUpstreamTLS checks that certificates are for an https upstream, and that a
+// certificate has its key.
+func (l checker) checkUpstreamTLS(at string, p Pool) {
+	at = strictyaml.Join(at, "upstream_tls")
+	c := p.UpstreamTLS
+	switch {
+	case c == (UpstreamTLS{}):
+	case (c.CertFile == "") != (c.KeyFile == ""):
+		l.Report(at, "must have cert_file and key_file together: a certificate is of no use without its key")
+	case strings.HasPrefix(p.Upstream, "http://"):
+		l.Report(at, "needs an https upstream: certificates are not used over http")
+	}
+}
+
 func validURLPort(u *url.URL) bool {
 	port := u.Port()
 	return port == "" && !strings.HasSuffix(u.Host, ":") || port != "0" && validPort(port)

@@ -50,6 +50,12 @@ func newServer(name string, l net.Listener, h http.Handler, log *slog.Logger) *S
 	}}
 }
 
+// SetTimeouts replaces the times that a header may take and that a connection is kept without a request. Call it before
+// Serve.
+func (s *Server) SetTimeouts(header, idle time.Duration) {
+	s.http.ReadHeaderTimeout, s.http.IdleTimeout = header, idle
+}
+
 // Addr returns the address of the listener.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
