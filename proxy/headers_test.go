@@ -112,6 +112,32 @@ func TestKeyThatGoesUpstream(t *testing.T) {
 	}
 }
 
+// The pool's key goes in the header that its upstream reads, in place of every key of
+// the client.
+func TestKeyHeader(t *testing.T) {
+	for name, c := range map[string]struct{ header, authorization, apiKey, xAPIKey string }{
+		"not set":   {"", "Bearer pool", "", ""},
+		"bearer":    {"Authorization", "Bearer pool", "", ""},
+		"azure":     {"api-key", "", "pool", ""},
+		"anthropic": {"x-api-key", "", "", "pool"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var seen <-chan http.Header
+			r := newTestProxy(t, func(p *fixture) {
+				seen = captureHeaders(p)
+				p.pool.UpstreamKey, p.pool.KeyHeader = "pool", c.header
+			})
+			r.wantCompleted(r.chat("Authorization", "Bearer mine", "api-key", "mine", "x-api-key", "mine"))
+			h := <-seen
+			for name, want := range map[string]string{"Authorization": c.authorization, "Api-Key": c.apiKey, "X-Api-Key": c.xAPIKey} {
+				if got := strings.Join(h[name], "|"); got != want {
+					t.Errorf("%s: %q, want %q", name, got, want)
+				}
+			}
+		})
+	}
+}
+
 // A client that may only do batch work cannot make its way to the front.
 func TestBatchClientCannotUpgradeClass(t *testing.T) {
 	r := newTestProxy(t, func(p *fixture) {

@@ -44,7 +44,7 @@ func TestCountersExistFromTheStart(t *testing.T) {
 		r.wantZeroMetric("headgate_would_refuse_total", "pool", "main", "reason", reason.String())
 	}
 	for _, name := range []string{
-		"headgate_upstream_refusals_total", "headgate_announced_retries_total", "headgate_slo_tasks_total", "headgate_slo_bad_tasks_total",
+		"headgate_upstream_refusals_total", "headgate_upstream_retries_total", "headgate_announced_retries_total", "headgate_slo_tasks_total", "headgate_slo_bad_tasks_total",
 		"headgate_queue_depth", "headgate_queue_oldest_age_seconds", "headgate_in_flight", "headgate_paused", "headgate_gate_behind_seconds", "headgate_last_completion_timestamp_seconds",
 		"headgate_queue_wait_seconds", "headgate_service_seconds", "headgate_turnaround_seconds", "headgate_first_byte_seconds",
 	} {

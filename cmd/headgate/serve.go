@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/net/http/httpproxy"
 
 	"headgate/internal/app"
 	"headgate/internal/cli"
@@ -158,7 +159,8 @@ func newCheck() *cobra.Command {
 		Use:   "check",
 		Short: "Validate the configuration and print effective values",
 		Long: `Validate the configuration exactly as serve does, and print the effective one, with
-every default and with secrets redacted. Nothing is opened or changed. Exit status 2
+every default and with secrets redacted, and which proxies of the environment
+(HTTP_PROXY, HTTPS_PROXY, NO_PROXY) lead to the upstreams. Nothing is opened or changed. Exit status 2
 means that serve would refuse it.`,
 		Example: `  headgate check --config headgate.yaml
   headgate check                         what serve would use without a file`,
@@ -172,7 +174,10 @@ means that serve would refuse it.`,
 		if _, err := app.New(cfg, version(), slog.New(slog.DiscardHandler)); err != nil {
 			return cli.Usage(err)
 		}
-		return cfg.Write(cmd.OutOrStdout())
+		if err := cfg.Write(cmd.OutOrStdout()); err != nil {
+			return err
+		}
+		return cfg.WriteProxies(cmd.OutOrStdout(), httpproxy.FromEnvironment())
 	}
 	return cmd
 }

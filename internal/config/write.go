@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/net/http/httpproxy"
 
 	"headgate/internal/format"
 	"headgate/internal/strictyaml"
@@ -38,6 +40,31 @@ func (c *Config) Write(w io.Writer) error {
 		return fmt.Errorf("writing the settings: %w", err)
 	}
 	return nil
+}
+
+// WriteProxies writes, as comments of YAML, by which proxy of the environment each upstream is reached, without its
+// password; nothing if the environment has none. Data in a URL other than scheme and host is not shown.
+func (c *Config) WriteProxies(w io.Writer, env *httpproxy.Config) error {
+	if env.HTTPProxy == "" && env.HTTPSProxy == "" {
+		return nil
+	}
+	var out bytes.Buffer
+	out.WriteString("\n# Proxies of the environment (HTTP_PROXY, HTTPS_PROXY, NO_PROXY):\n")
+	for _, p := range c.Pools {
+		u, err := url.Parse(p.Upstream)
+		if err != nil {
+			return fmt.Errorf("pool %s: upstream is not a URL", p.Name) // its text may hold a secret
+		}
+		by := "directly"
+		if proxy, err := env.ProxyFunc()(u); err != nil {
+			by = "not at all: the environment's proxy is not a URL"
+		} else if proxy != nil {
+			by = "by " + proxy.Redacted()
+		}
+		fmt.Fprintf(&out, "# pool %s reaches %s://%s %s\n", p.Name, u.Scheme, u.Host, by)
+	}
+	_, err := w.Write(out.Bytes())
+	return err
 }
 
 // encodeNode turns a setting into YAML.

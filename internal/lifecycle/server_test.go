@@ -51,17 +51,23 @@ func TestServerBoundsClients(t *testing.T) {
 		wire   string
 		answer string
 		after  time.Duration
+		set    bool // other times are set, of a minute and an hour
 	}{
-		"nothing sent":       {"", "", readHeaderTimeout},
-		"half a header":      {"GET / HTTP/1.1\r\nHost", "400 ", readHeaderTimeout},
-		"idle after one":     {ok, "200 OK", keepAliveTimeout},
-		"header without end": {"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes), "431 ", time.Second},
+		"nothing sent":        {"", "", readHeaderTimeout, false},
+		"half a header":       {"GET / HTTP/1.1\r\nHost", "400 ", readHeaderTimeout, false},
+		"half a header, set":  {"GET / HTTP/1.1\r\nHost", "400 ", time.Minute, true},
+		"idle after one":      {ok, "200 OK", keepAliveTimeout, false},
+		"idle after one, set": {ok, "200 OK", time.Hour, true},
+		"header without end":  {"GET / HTTP/1.1\r\nX: " + strings.Repeat("x", 2*maxHeaderBytes), "431 ", time.Second, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newMemoryListener()
 				handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "x") })
 				s := newServer("test", l, handler, slog.New(slog.DiscardHandler))
+				if c.set {
+					s.SetTimeouts(time.Minute, time.Hour)
+				}
 				s.Serve(nil)
 				ours, theirs := net.Pipe()
 				began := time.Now()
