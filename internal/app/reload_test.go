@@ -3,6 +3,8 @@ package app
 import (
 	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -144,5 +146,25 @@ func TestReloadKeepsAPause(t *testing.T) {
 	}
 	if s, _ := r.app.record.control.PoolStatus(time.Now(), "late"); s.Paused == nil || s.Paused.Actor != "ana" {
 		t.Errorf("paused: %+v", s.Paused)
+	}
+}
+
+// A file with certificates that cannot be used refuses the reload, and names the setting.
+func TestReloadWithUnusableCertificates(t *testing.T) {
+	r := newFixture(t, nil)
+	close(r.upstream.release)
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for file, setting := range map[string]string{
+		filepath.Join(t.TempDir(), "none.pem"): "upstream_tls.ca_file", t.TempDir(): "upstream_tls.ca_file", empty: "upstream_tls",
+	} {
+		err := r.app.Reload(r.editedConfig(func(c *config.Config) {
+			c.Pools[0].Upstream, c.Pools[0].UpstreamTLS.CAFile = "https://127.0.0.1:1/v1", file
+		}))
+		if err == nil || !strings.Contains(err.Error(), setting) {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }
