@@ -112,7 +112,7 @@ const messageStart = "event: message_start\ndata: {\"type\":\"message_start\"}\n
 func withEndpoints(edit func(*fixture)) func(*fixture) {
 	return func(p *fixture) {
 		edit(p)
-		p.pool.Endpoints = append(p.pool.Endpoints, "/v1/messages", "/v1/api/chat", "/v1/api/generate")
+		p.pool.Endpoints = append(p.pool.Endpoints, gatedPosts("/v1/api/chat", "/v1/api/generate")...)
 	}
 }
 
@@ -185,7 +185,7 @@ func TestAnswersWithoutAUsefulContentType(t *testing.T) {
 				t.Parallel()
 				r := newTestProxy(t, func(p *fixture) {
 					withEndpoints(withRawUpstream(untypedHead(contentType)+c.body, nil))(p)
-					p.pool.Endpoints = append(p.pool.Endpoints, "/v1/extra")
+					p.pool.Endpoints = append(p.pool.Endpoints, gatedPosts("/v1/extra")...)
 				})
 				a := r.post(c.path, c.request)
 				if (a.err != nil) != c.broken {

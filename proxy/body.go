@@ -263,7 +263,7 @@ const maxNesting = 10000
 
 // requestInfo is what the proxy needs from a request body.
 type requestInfo struct {
-	model  string
+	model  string // empty if none is named
 	stream bool
 }
 
@@ -298,9 +298,8 @@ func inspect(body []byte) (requestInfo, *failure) {
 	if repeated != "" {
 		return requestInfo{}, invalidJSON("has the key %q twice", repeated)
 	}
-	if model.Type != gjson.String || model.Str == "" {
-		return requestInfo{}, invalidRequest(http.StatusBadRequest, "model_required",
-			"You must provide a model parameter: a non-empty string.")
+	if model.Exists() && model.Type != gjson.String {
+		return requestInfo{}, modelMissing()
 	}
 	return requestInfo{model: strings.Clone(model.Str), stream: stream.Type == gjson.True}, nil
 }

@@ -63,8 +63,8 @@ func (t *task) detectEnd(res *http.Response) *answerDetector {
 }
 
 func (t *task) newDetector(res *http.Response) endDetector {
-	if res.StatusCode >= 300 || res.ContentLength == 0 {
-		return opaqueEnd{}
+	if res.StatusCode >= 300 || res.ContentLength == 0 || t.proto == protocolOther && !t.endpoint.Gate {
+		return opaqueEnd{} // files may be anything, whatever their type says
 	}
 	contentType := res.Header.Get("Content-Type")
 	switch mediaType, _, _ := mime.ParseMediaType(contentType); {

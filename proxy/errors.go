@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -44,9 +43,9 @@ func internalError() *failure {
 }
 
 // RejectHost refuses a request whose Host is not one of headgate's own names.
-func RejectHost(w http.ResponseWriter, _ *http.Request) {
-	invalidRequest(http.StatusMisdirectedRequest, "unknown_host",
-		"Unknown host name. If it is a name of this server, add it to hosts in the settings.").write(w)
+func RejectHost(w http.ResponseWriter, r *http.Request) {
+	invalidRequest(http.StatusMisdirectedRequest, "unknown_host", "Unknown host name %s. "+
+		"If it is a name of this server, add it to hosts in the settings.", quoteBounded(r.Host)).write(w, r)
 }
 
 // abortedAnswer is an answer that must be aborted because some of it has been sent.
@@ -77,28 +76,29 @@ func refusalFailure(r admission.Refusal) *failure {
 
 func wholeSeconds(d time.Duration) int64 { return int64(d / time.Second) }
 
-// body returns the failure in OpenAI's shape. Param is always null: clients expect
+// openAIBody returns the failure in OpenAI's shape. Param is always null: clients expect
 // the key.
-func (f *failure) body() []byte {
-	b, err := json.Marshal(map[string]any{
+func (f *failure) openAIBody() any {
+	return map[string]any{
 		"error": map[string]any{"message": f.message, "type": f.kind, "param": nil, "code": f.code},
-	})
-	if err != nil { // strings always marshal
-		panic(err)
 	}
-	return append(b, '\n')
 }
 
-// write sends the failure as a whole response.
-func (f *failure) write(w http.ResponseWriter) {
+// write sends the failure as a whole response to a request. One that is no task gets
+// an ID all the same, by which people can refer to it.
+func (f *failure) write(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
+	if len(h[taskIDHeader]) == 0 {
+		id, _ := newTaskID()
+		h.Set(taskIDHeader, id)
+	}
 	if f.refusal.Reason != admission.ReasonNone {
 		retry := wholeSeconds(f.refusal.RetryAfter)
 		h.Set("Retry-After", strconv.FormatInt(retry, 10))
 		h.Set("Retry-After-Ms", strconv.FormatInt(retry*1000, 10))
 		h.Set("Headgate-Reason", f.refusal.Reason.String())
 	}
-	body := f.body()
+	body := f.body(r.URL.Path)
 	h.Set("Content-Type", "application/json")
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("X-Content-Type-Options", "nosniff")

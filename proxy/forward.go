@@ -8,9 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -41,12 +39,13 @@ type idleTimer struct {
 	timer         *time.Timer
 	limit         time.Duration
 	trailingUntil time.Time // end of reading after the answer's end; zero before that
+	cancel        func()    // of the request
 }
 
 func (t *task) startIdleTimer() (context.Context, *idleTimer, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(t.r.Context())
 	limit := t.pool.IdleTimeout
-	i := &idleTimer{limit: limit, timer: time.AfterFunc(limit, func() { cancel(errUpstreamIdle) })}
+	i := &idleTimer{limit: limit, cancel: func() { cancel(nil) }, timer: time.AfterFunc(limit, func() { cancel(errUpstreamIdle) })}
 	return ctx, i, func() {
 		i.timer.Stop()
 		cancel(nil)
@@ -83,11 +82,19 @@ func (i *idleTimer) exceeded() bool {
 func (t *task) forward(body []byte) *failure {
 	ctx, idle, stop := t.startIdleTimer()
 	defer stop()
-	res, err := t.pool.transport.RoundTrip(t.upstreamRequest(ctx, body))
-	if err != nil {
+	req := t.upstreamRequest(ctx, body)
+	var res *http.Response
+	var err error
+	f := t.keepAliveDuring(func() { res, err = t.pool.transport.RoundTrip(req) }, stop)
+	if err == nil {
+		defer res.Body.Close()
+	}
+	switch {
+	case f != nil:
+		return f
+	case err != nil:
 		return t.roundTripFailure(ctx, err)
 	}
-	defer res.Body.Close()
 	idle.stop()
 	if err := checkAnswerStatus(res); err != nil {
 		return t.roundTripFailure(ctx, err)
@@ -106,7 +113,7 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 		first = http.NoBody
 	}
 	req := (&http.Request{
-		Method: http.MethodPost, URL: joinUpstreamURL(t.pool.Upstream, t.r.URL),
+		Method: t.r.Method, URL: joinUpstreamURL(t.pool.Upstream, t.r.URL),
 		Header: t.pool.upstreamHeader(t.table, t.r.Header),
 		Body:   first, GetBody: getBody, ContentLength: int64(len(body)),
 	}).WithContext(t.allowRetry(ctx, body))
@@ -114,8 +121,8 @@ func (t *task) upstreamRequest(ctx context.Context, body []byte) *http.Request {
 	if t.traceparent != "" {
 		req.Header[traceparentHeader] = []string{t.traceparent}
 	}
-	if t.keepAliveSent {
-		req.Header.Del("Accept-Encoding") // the headers that would announce an encoding have been sent
+	if t.keepsAlive() {
+		req.Header.Del("Accept-Encoding") // comments are not encoded, and their headers announce no encoding
 	}
 	return req
 }
@@ -137,15 +144,6 @@ func (p *pool) upstreamHeader(tab *routingTable, in http.Header) http.Header {
 		h[name] = []string{p.UpstreamKey}
 	}
 	return h
-}
-
-// joinUpstreamURL appends a request's path below /v1 and its query to the base.
-func joinUpstreamURL(base, in *url.URL) *url.URL {
-	u := *base
-	u.Path = strings.TrimSuffix(base.Path, "/") + strings.TrimPrefix(in.Path, "/v1")
-	u.RawPath = ""
-	u.RawQuery = in.RawQuery
-	return &u
 }
 
 // checkAnswerStatus returns an error if a response has a status that no answer can have.
@@ -221,7 +219,7 @@ func (t *task) resumeWithError(res *http.Response, idle *idleTimer) *failure {
 	t.setOutcome(res.StatusCode, res.StatusCode == http.StatusOK)
 	var line bytes.Buffer
 	if gjson.GetBytes(body, "error").IsObject() && json.Compact(&line, body) == nil {
-		writeStreamError(t.w, t.rc, line.Bytes())
+		t.writeStreamError(line.Bytes())
 		return nil
 	}
 	return &failure{
@@ -230,11 +228,10 @@ func (t *task) resumeWithError(res *http.Response, idle *idleTimer) *failure {
 	}
 }
 
-// writeStreamError sends a failure inside a stream whose status has been sent.
-func writeStreamError(w http.ResponseWriter, rc *http.ResponseController, body []byte) {
-	// The client may have left.
-	_, _ = w.Write(append(append([]byte("data: "), bytes.TrimSpace(body)...), "\n\n"...))
-	_ = rc.Flush()
+// writeStreamError sends an error body inside a stream whose status has been sent.
+func (t *task) writeStreamError(body []byte) {
+	_, _ = t.w.Write(streamErrorEvent(t.r.URL.Path, body)) // the client may have left
+	_ = t.rc.Flush()
 }
 
 // setOutcome sets the outcome of an answer whose end was relayed.
@@ -265,8 +262,11 @@ func (t *task) copyBody(ctx context.Context, res *http.Response, idle *idleTimer
 	c := copier{ctx: ctx, res: res, idle: idle, end: end, left: res.ContentLength, flush: flush}
 	for {
 		idle.start()
-		n, err := res.Body.Read(buf[:])
+		n, f, err := t.readPiece(buf[:], &c)
 		idle.stop()
+		if f != nil {
+			return f
+		}
 		whole := end.whole()
 		if f := t.copyPiece(buf[:n], &c); f != nil {
 			if whole && f.outcome == admission.ClientGone {
@@ -285,6 +285,17 @@ func (t *task) copyBody(ctx context.Context, res *http.Response, idle *idleTimer
 			idle.limitTrailing()
 		}
 	}
+}
+
+// readPiece reads what comes next. Until the first byte, the client's stream is kept
+// alive.
+func (t *task) readPiece(buf []byte, c *copier) (n int, f *failure, err error) {
+	if t.obs.FirstByte != 0 || !t.keepsAlive() || !acceptsComments(c.res) {
+		n, err = c.res.Body.Read(buf)
+		return n, nil, err
+	}
+	f = t.keepAliveDuring(func() { n, err = c.res.Body.Read(buf) }, c.idle.cancel)
+	return n, f, err
 }
 
 // copier is the state of one body being relayed.

@@ -56,7 +56,7 @@ func FuzzDeadline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, ours, sdks string) {
 		h := http.Header{deadlineHeader: {ours}, sdkTimeoutHeader: {sdks}}
 		for _, class := range []admission.Class{admission.Interactive, admission.Batch} {
-			d, fail := deadline(h, class, time.Minute)
+			d, fail := deadline(h, false, class, time.Minute)
 			switch {
 			case fail != nil && (d != 0 || ours == ""):
 				t.Errorf("%s and %v", d, fail)
@@ -124,7 +124,7 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(wire))
 	}
 	r := newTestProxy(f, func(p *fixture) {
-		p.pool.Endpoints = []string{"/v1/extra"}
+		p.pool.Endpoints = gatedPosts("/v1/extra")
 		p.pool.IdleTimeout = time.Second
 	})
 	f.Fuzz(func(t *testing.T, wire []byte) {
@@ -141,8 +141,11 @@ func FuzzRequest(f *testing.F) {
 		defer func() { r.TB = f }()
 		before := r.recorder.count()
 		rec, aborted := r.serveRecorded(req)
-		_, task := r.proxy.routes.Load().endpoint(req)
-		task = task && req.Method == http.MethodPost
+		path, task := requestPath(req.URL)
+		if task {
+			e := r.proxy.routes.Load().endpoint(req.Method, path)
+			task = e != nil && e.Gate
+		}
 		if n := r.recorder.count() - before; task && n != 1 || !task && n != 0 {
 			t.Errorf("%d observations of %q, a task %t", n, wire, task)
 		}

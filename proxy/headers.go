@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -22,21 +23,38 @@ import (
 // Anthropic and of Azure. Some clients send more than one.
 var keyHeaders = []string{"Authorization", "X-Api-Key", "Api-Key"}
 
+// sentKeys returns the API keys of a request, in the order of keyHeaders.
+func sentKeys(h http.Header) []string {
+	var keys []string
+	for i, name := range keyHeaders {
+		key := h.Get(name)
+		if i == 0 {
+			key, _ = bearer(key)
+		}
+		if key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
 // authenticate returns the client whose key the request carries. Without
 // configured clients every request belongs to the zero Client.
 func authenticate(clients []Client, r *http.Request) (Client, *failure) {
 	if len(clients) == 0 {
 		return Client{}, nil
 	}
-	key, ok := bearer(r.Header.Get("Authorization"))
-	if !ok {
-		return Client{}, unauthorized("No API key: send it as `Authorization: Bearer KEY`.")
+	keys := sentKeys(r.Header)
+	if len(keys) == 0 {
+		return Client{}, unauthorized("No API key: send it as `Authorization: Bearer KEY` or `x-api-key: KEY`.")
 	}
-	sum := sha256.Sum256([]byte(key))
 	found := -1
-	for i := range clients { // all of them, so that the time does not reveal which one matched
-		if subtle.ConstantTimeCompare(sum[:], clients[i].KeySHA256[:]) == 1 {
-			found = i
+	for _, key := range slices.Backward(keys) {
+		sum := sha256.Sum256([]byte(key))
+		for i := range clients { // all of them, so that the time does not reveal which one matched
+			if subtle.ConstantTimeCompare(sum[:], clients[i].KeySHA256[:]) == 1 {
+				found = i
+			}
 		}
 	}
 	if found < 0 {
@@ -52,22 +70,26 @@ func unauthorized(message string) *failure {
 func bearer(header string) (string, bool) {
 	scheme, key, ok := strings.Cut(header, " ")
 	key = strings.TrimSpace(key)
-	return key, ok && strings.EqualFold(scheme, "Bearer") && key != ""
+	if !ok || !strings.EqualFold(scheme, "Bearer") {
+		return "", false
+	}
+	return key, key != ""
 }
 
 const (
 	deadlineHeader   = "Headgate-Deadline"
 	priorityHeader   = "Headgate-Priority"
-	sdkTimeoutHeader = "X-Stainless-Timeout"     // seconds; the SDKs send it when their user has set a timeout
-	sdkRetryHeader   = "X-Stainless-Retry-Count" // 0 on the first attempt
+	sdkTimeoutHeader = "X-Stainless-Timeout"      // seconds; the SDKs send it when their user has set a timeout
+	sdkReadHeader    = "X-Stainless-Read-Timeout" // seconds of silence after which Python's SDK gives up
+	sdkRetryHeader   = "X-Stainless-Retry-Count"  // 0 on the first attempt
 	maxDeadline      = 24 * time.Hour
 )
 
 // deadline returns how long after its arrival a task is still useful: the time that
 // its client requests, or else the SLO. Interactive tasks never get more than the
 // SLO, since no more is promised.
-func deadline(h http.Header, class admission.Class, slo time.Duration) (time.Duration, *failure) {
-	requested, f := requestedDeadline(h)
+func deadline(h http.Header, streams bool, class admission.Class, slo time.Duration) (time.Duration, *failure) {
+	requested, f := requestedDeadline(h, streams)
 	if f != nil {
 		return 0, f
 	}
@@ -78,8 +100,9 @@ func deadline(h http.Header, class admission.Class, slo time.Duration) (time.Dur
 }
 
 // requestedDeadline returns 0 when none is requested. An invalid value of our own
-// header is an error; an SDK's invalid timeout is ignored.
-func requestedDeadline(h http.Header) (time.Duration, *failure) {
+// header is an error; an SDK's invalid timeout is ignored. Python's SDK bounds the
+// silence only, which is the whole time for an answer that is not streamed.
+func requestedDeadline(h http.Header, streams bool) (time.Duration, *failure) {
 	if s := h.Get(deadlineHeader); s != "" {
 		d, ok := parseDeadline(s)
 		if !ok {
@@ -89,6 +112,9 @@ func requestedDeadline(h http.Header) (time.Duration, *failure) {
 		return d, nil
 	}
 	if d, ok := parseSeconds(h.Get(sdkTimeoutHeader)); ok {
+		return d, nil
+	}
+	if d, ok := parseSeconds(h.Get(sdkReadHeader)); ok && !streams {
 		return d, nil
 	}
 	return 0, nil
@@ -119,6 +145,7 @@ func isAnnouncedRetry(h http.Header) bool {
 }
 
 const (
+	taskIDHeader      = "Headgate-Task-Id"
 	requestIDHeader   = "X-Request-Id"
 	traceparentHeader = "Traceparent"
 	maxRequestID      = 128

@@ -206,7 +206,7 @@ func TestDeadlineForms(t *testing.T) {
 			for i := 0; i < len(c.header); i += 2 {
 				h.Set(c.header[i], c.header[i+1])
 			}
-			d, f := deadline(h, c.class, slo)
+			d, f := deadline(h, false, c.class, slo)
 			if f == nil && c.want == 0 || f != nil && c.want != 0 || d != c.want {
 				t.Errorf("%s (%v), want %s", d, f, c.want)
 			}

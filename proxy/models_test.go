@@ -144,7 +144,7 @@ func TestRouting(t *testing.T) {
 		p.pool.Models = []string{"a", "big-*", "*[x]*"}
 		p.more = func(r *testProxy) []Pool {
 			second := r.newPool("second", newStub(), "b", "big-b", "b*")
-			second.Endpoints = []string{"/v1/rerank"}
+			second.Endpoints = gatedPosts("/v1/rerank")
 			return []Pool{second}
 		}
 	})
@@ -174,7 +174,7 @@ func TestRouting(t *testing.T) {
 		t.Errorf("the upstream was not asked: %d %s", a.status, a.body)
 	}
 	// What is not JSON goes to the first pool that forwards its path.
-	r.post("/v1/rerank", "x", "Content-Type", "text/plain")
+	r.post("/v1/rerank", "x", "Content-Type", "application/octet-stream")
 	if o := r.recorder.all()[len(r.recorder.all())-1]; o.Pool != "second" {
 		t.Errorf("pool %s", o.Pool)
 	}

@@ -219,7 +219,7 @@ func TestRefusalsAreFullAnswers(t *testing.T) {
 	}
 }
 
-// Whatever the projected wait, Retry-After is a whole number from 1 to 60.
+// Whatever the projected wait, Retry-After is a whole number from 1 to 59.
 func TestRetryAfterAtEveryProjection(t *testing.T) {
 	for _, service := range []time.Duration{time.Nanosecond, 200 * time.Millisecond, 493 * time.Millisecond, 15 * time.Second, 24 * time.Hour} {
 		r := newTestProxy(t, func(p *fixture) { withOneWorker(p); p.gate.AssumedService = service })

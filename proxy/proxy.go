@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"context"
+	"io"
 	"log/slog"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -13,6 +16,10 @@ type Proxy struct {
 	log      *slog.Logger
 	timeouts Timeouts
 	routes   atomic.Pointer[routingTable]
+
+	background context.Context // of requests that no single client waits for; ends with Close
+	cancel     context.CancelFunc
+	fetches    sync.WaitGroup
 }
 
 // New returns a Proxy, or an error about its configuration.
@@ -22,6 +29,7 @@ func New(c Config) (*Proxy, error) {
 		return nil, err
 	}
 	p := &Proxy{observer: c.Observer, log: c.Log, timeouts: c.Timeouts.withDefaults()}
+	p.background, p.cancel = context.WithCancel(context.Background())
 	p.Apply(Routes{t})
 	return p, nil
 }
@@ -52,8 +60,11 @@ func (p *Proxy) Apply(r Routes) {
 	}
 }
 
-// Close closes idle upstream connections. Running tasks continue.
+// Close ends requests for lists of models and closes idle upstream connections. Running
+// tasks continue.
 func (p *Proxy) Close() {
+	p.cancel()
+	p.fetches.Wait()
 	for _, pool := range p.routes.Load().pools {
 		pool.closeIdle()
 	}
@@ -71,25 +82,47 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	tab := p.routes.Load()
 	rc := http.NewResponseController(w)
 	deadlines := p.setDeadlines(rc, r)
-	if r.URL.Path == modelsPath && r.URL.EscapedPath() == modelsPath {
+	path, ok := requestPath(r.URL)
+	if !ok {
+		p.reject(w, r, tab.notFound(r))
+		return
+	}
+	r = withPath(r, path)
+	e := tab.endpoint(r.Method, path)
+	switch {
+	case e != nil:
+	case path == modelsPath:
 		p.serveModels(tab, w, r)
 		return
-	}
-	proto, ok := tab.endpoint(r)
-	if !ok {
-		drainBody(rc, r)
-		notFound(r).write(w)
+	case path == healthPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		serveHealth(w)
+		return
+	default:
+		f := tab.notFound(r)
+		if allow := tab.allowedMethods(path); allow != "" {
+			f = methodNotAllowed(w, allow)
+		}
+		p.reject(w, r, f)
 		return
 	}
-	if r.Method != http.MethodPost {
-		drainBody(rc, r)
-		methodNotAllowed(w, http.MethodPost).write(w)
-		return
-	}
-	t := newTask(p, tab, proto, w, r)
+	t := newTask(p, tab, e, w, r)
 	t.rc, t.deadlines = rc, deadlines
 	defer t.finish()
 	t.respond(t.run())
+}
+
+// reject answers a request that is no task with a failure.
+func (p *Proxy) reject(w http.ResponseWriter, r *http.Request, f *failure) {
+	drainBody(http.NewResponseController(w), r)
+	f.write(w, r)
+	p.log.Debug("request rejected", "task", w.Header().Get(taskIDHeader), "status", f.status, "code", f.code)
+}
+
+// serveHealth answers a probe: the process serves. It says nothing about the upstreams.
+func serveHealth(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	_, _ = io.WriteString(w, "ok\n") // the prober may have left
 }
 
 // setDeadlines sets the connection's deadlines for this request: those of an

@@ -360,7 +360,7 @@ func TestUnusualAnswers(t *testing.T) {
 func TestBytesOfRequests(t *testing.T) {
 	got := make(chan []byte, 1)
 	r := newTestProxy(t, func(p *fixture) {
-		p.pool.Endpoints = []string{"/v1/audio/transcriptions", "/v1/rerank"}
+		p.pool.Endpoints = gatedPosts("/v1/audio/transcriptions", "/v1/rerank")
 		p.upstream = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			var b bytes.Buffer
 			_, _ = b.ReadFrom(r.Body)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -32,11 +31,11 @@ type Config struct {
 // Pool is one model endpoint with its gate.
 type Pool struct {
 	Name        string
-	Upstream    *url.URL // base, such as http://host/v1; a request's path below /v1 is appended
-	UpstreamKey string   // sent as KeyHeader says; empty: see Config.Clients
-	KeyHeader   string   // that UpstreamKey is sent in: Authorization (as bearer token; also if empty), api-key, x-api-key
-	Models      []string // names that are routed here; `*` in a name matches any run of characters
-	Endpoints   []string // further POST paths to forward
+	Upstream    *url.URL   // base, such as http://host/v1; a request's path below /v1 is appended
+	UpstreamKey string     // sent as KeyHeader says; empty: see Config.Clients
+	KeyHeader   string     // that UpstreamKey is sent in: Authorization (as bearer token; also if empty), api-key, x-api-key
+	Models      []string   // names that are routed here; `*` in a name matches any run of characters
+	Endpoints   []Endpoint // further requests to forward, in order: the first match counts
 	Gate        *admission.Gate
 	SLO         time.Duration // on turnaround; the default deadline
 
@@ -110,25 +109,25 @@ func (p Pool) validate() error {
 	return err
 }
 
-const (
-	modelsPath    = "/v1/models"
-	chatPath      = "/v1/chat/completions"
-	responsesPath = "/v1/responses"
-)
-
-// endpoints are the POST paths that every pool forwards.
-var endpoints = map[string]protocol{
-	chatPath:          protocolChoices,
-	"/v1/completions": protocolChoices,
-	responsesPath:     protocolTyped,
-	"/v1/embeddings":  protocolJSON,
+// protocols are those of known paths, without /v1.
+var protocols = map[string]protocol{
+	"/chat/completions":      protocolChoices,
+	"/completions":           protocolChoices,
+	"/responses":             protocolTyped,
+	"/embeddings":            protocolJSON,
+	"/messages":              protocolTyped,
+	"/messages/count_tokens": protocolJSON,
+	"/api/chat":              protocolOllama,
+	"/api/generate":          protocolOllama,
 }
 
-// protocols are those of paths that a pool may forward besides, with or without /v1.
-var protocols = map[string]protocol{
-	"/messages":     protocolTyped,
-	"/api/chat":     protocolOllama,
-	"/api/generate": protocolOllama,
+// protocolOf returns the protocol of a path, with or without /v1.
+func protocolOf(path string) protocol {
+	path = strings.TrimPrefix(path, "/v1")
+	if strings.HasPrefix(path, "/responses/") {
+		return protocolTyped
+	}
+	return protocols[path]
 }
 
 // pool is a Pool in use.
@@ -138,7 +137,8 @@ type pool struct {
 	transport  http.RoundTripper
 	conns      *upstreamConns   // behind transport; nil: transport came with the Pool
 	patterns   []*regexp.Regexp // of Models with a `*`
-	extra      map[string]bool  // Endpoints
+	endpoints  []*endpoint      // Endpoints, then the built-in ones
+	lists      *modelLists      // of its models
 }
 
 // routingTable holds everything that requests are routed by. It is immutable; a
@@ -146,7 +146,7 @@ type pool struct {
 type routingTable struct {
 	pools      []*pool
 	byModel    map[string]*pool // names without a `*`
-	extra      map[string]bool  // Endpoints of all pools
+	servedList string           // endpoints of all pools, for people
 	clients    []Client
 	bodyBudget *budget // of all pools together
 	maxBody    int64   // the largest body limit of any pool
@@ -158,7 +158,7 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
-	t := &routingTable{clients: c.Clients, byModel: make(map[string]*pool), extra: make(map[string]bool)}
+	t := &routingTable{clients: c.Clients, byModel: make(map[string]*pool)}
 	for i := range c.Pools {
 		p := newPool(c.Pools[i], old.pool(c.Pools[i].Name), retryReporter(c.Pools[i].Name, c))
 		for _, name := range p.Models {
@@ -170,12 +170,10 @@ func newRoutingTable(c Config, old *routingTable) (*routingTable, error) {
 			}
 			t.byModel[name] = p
 		}
-		for path := range p.extra {
-			t.extra[path] = true
-		}
 		t.maxBody = max(t.maxBody, p.BodyLimit)
 		t.pools = append(t.pools, p)
 	}
+	t.servedList = t.served()
 	if old != nil {
 		t.bodyBudget = old.bodyBudget
 	} else {
@@ -218,11 +216,11 @@ func (p *pool) sameTransport(c Pool) bool {
 // and its upstream connections if they would be made in the same way. onRetry is called
 // for each request that is sent to the upstream again.
 func newPool(c Pool, old *pool, onRetry func(*http.Request, error)) *pool {
-	p := &pool{Pool: c, transport: c.Transport, extra: make(map[string]bool)}
+	p := &pool{Pool: c, transport: c.Transport, lists: new(modelLists)}
 	if old != nil {
 		p.bodyBudget = old.bodyBudget
 		if p.transport == nil && old.sameTransport(c) {
-			p.transport, p.conns = old.transport, old.conns
+			p.transport, p.conns, p.lists = old.transport, old.conns, old.lists
 		}
 	} else {
 		p.bodyBudget = new(budget)
@@ -235,9 +233,10 @@ func newPool(c Pool, old *pool, onRetry func(*http.Request, error)) *pool {
 			p.transport = c.WrapTransport(p.transport)
 		}
 	}
-	for _, path := range c.Endpoints {
-		p.extra[path] = true
+	for _, e := range c.Endpoints {
+		p.endpoints = append(p.endpoints, newEndpoint(e))
 	}
+	p.endpoints = append(p.endpoints, builtIn...)
 	for _, name := range c.Models {
 		if strings.Contains(name, "*") {
 			quoted := strings.ReplaceAll(regexp.QuoteMeta(name), `\*`, `.*`)
@@ -248,14 +247,14 @@ func newPool(c Pool, old *pool, onRetry func(*http.Request, error)) *pool {
 }
 
 // forModel returns the pool for a model: an exact name first, then the first pool
-// with a matching pattern. Only pools that forward path count.
-func (t *routingTable) forModel(model, path string) *pool {
-	if p := t.byModel[model]; p != nil && p.forwards(path) {
+// with a matching pattern. Only pools that forward the request count.
+func (t *routingTable) forModel(model, method, path string) *pool {
+	if p := t.byModel[model]; p != nil && p.endpoint(method, path) != nil {
 		return p
 	}
 	for _, p := range t.pools {
 		for _, re := range p.patterns {
-			if re.MatchString(model) && p.forwards(path) {
+			if re.MatchString(model) && p.endpoint(method, path) != nil {
 				return p
 			}
 		}
@@ -263,20 +262,43 @@ func (t *routingTable) forModel(model, path string) *pool {
 	return nil
 }
 
-// forPath returns the first pool that forwards a path of its own.
-func (t *routingTable) forPath(path string) *pool {
+// withoutModel returns the pool for a request that names no model, nil if none can be
+// told from the others: of the pools that list the request, or else of all, the only
+// one, or the only one that serves every model. The first that lists the request is
+// the last resort.
+func (t *routingTable) withoutModel(method, path string) *pool {
+	var listed, all []*pool
 	for _, p := range t.pools {
-		if p.extra[path] {
-			return p
+		if e := p.endpoint(method, path); e != nil {
+			all = append(all, p)
+			if !e.builtIn {
+				listed = append(listed, p)
+			}
 		}
+	}
+	candidates := all
+	if len(listed) > 0 {
+		candidates = listed
+	}
+	if len(candidates) == 1 {
+		return candidates[0]
+	}
+	var open []*pool
+	for _, p := range candidates {
+		if p.servesAll() {
+			open = append(open, p)
+		}
+	}
+	switch {
+	case len(open) == 1:
+		return open[0]
+	case len(listed) > 0:
+		return listed[0]
 	}
 	return nil
 }
 
-func (p *pool) forwards(path string) bool {
-	_, listed := endpoints[path]
-	return listed || p.extra[path]
-}
+func (p *pool) servesAll() bool { return slices.Contains(p.Models, "*") }
 
 // singlePool returns the only pool, nil if there are several.
 func (t *routingTable) singlePool() *pool {
@@ -286,34 +308,20 @@ func (t *routingTable) singlePool() *pool {
 	return nil
 }
 
-// endpoint returns the protocol of a path, false if it is not forwarded. Paths are
-// compared as the client wrote them: those with dot segments or encoded slashes are
-// unknown.
-func (t *routingTable) endpoint(r *http.Request) (protocol, bool) {
-	path := r.URL.Path
-	if r.URL.EscapedPath() != path {
-		return protocolOther, false
-	}
-	if proto, ok := endpoints[path]; ok {
-		return proto, true
-	}
-	return protocols[strings.TrimPrefix(path, "/v1")], t.extra[path]
-}
-
 // modelNotFound is the answer to a model that no pool serves.
 func modelNotFound(model string) *failure {
-	const most = 200
-	if len(model) > most {
-		model = strings.ToValidUTF8(model[:most], "") + "..."
-	}
-	return invalidRequest(http.StatusNotFound, "model_not_found", "The model %q does not exist.", model)
+	return invalidRequest(http.StatusNotFound, "model_not_found", "The model %s does not exist.", quoteBounded(model))
 }
 
-// notFound lists the supported paths, without the further ones of single pools.
-func notFound(r *http.Request) *failure {
-	listed := strings.Join(slices.Sorted(maps.Keys(endpoints)), ", ")
-	return invalidRequest(http.StatusNotFound, "unknown_url", "Unknown path for %s; supported: "+
-		"POST %s, and GET %s. The base URL of a client ends in /v1.", r.Method, listed, modelsPath)
+func modelMissing() *failure {
+	return invalidRequest(http.StatusBadRequest, "model_required",
+		"You must provide a model parameter: a non-empty string.")
+}
+
+// poolUnknown is the answer to a request without a model that several pools could take.
+func poolUnknown(r *http.Request) *failure {
+	return invalidRequest(http.StatusNotFound, "unknown_url", "%s %s names no model, and several pools could serve it: "+
+		"list it under the endpoints of one pool.", r.Method, quoteBounded(r.URL.Path))
 }
 
 func methodNotAllowed(w http.ResponseWriter, allow string) *failure {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"mime"
 	"net/http"
 	"runtime/debug"
 	"time"
@@ -21,10 +22,12 @@ type task struct {
 	p     *Proxy
 	table *routingTable
 	pool  *pool // nil until the request has been routed
-	proto protocol
-	w     http.ResponseWriter
-	rc    *http.ResponseController
-	r     *http.Request
+	// endpoint is the chosen pool's, or before that the one found first.
+	endpoint *endpoint
+	proto    protocol
+	w        http.ResponseWriter
+	rc       *http.ResponseController
+	r        *http.Request
 
 	obs         Observation
 	jitterSeed  uint64
@@ -45,13 +48,13 @@ type task struct {
 	keepAliveSent   bool // that status was sent to keep a waiting stream alive
 }
 
-func newTask(p *Proxy, tab *routingTable, proto protocol, w http.ResponseWriter, r *http.Request) *task {
+func newTask(p *Proxy, tab *routingTable, e *endpoint, w http.ResponseWriter, r *http.Request) *task {
 	t := &task{
-		p: p, table: tab, proto: proto, w: w, r: r,
+		p: p, table: tab, endpoint: e, proto: protocolOf(r.URL.Path), w: w, r: r,
 		reserved: reservation{shared: tab.bodyBudget}, sample: admission.Dropped,
 	}
 	t.obs = Observation{
-		Pool: Unrouted, Endpoint: r.URL.Path, Arrived: time.Now(), DrillTraffic: isDrillTraffic(r.Context()),
+		Pool: Unrouted, Endpoint: e.Path, Arrived: time.Now(), DrillTraffic: isDrillTraffic(r.Context()),
 		Outcome: admission.ClientGone, Retry: isAnnouncedRetry(r.Header),
 	}
 	t.obs.TaskID, t.jitterSeed = newTaskID()
@@ -67,30 +70,28 @@ func (t *task) run() *failure {
 	if only := t.table.singlePool(); only != nil {
 		t.setPool(only)
 	}
-	body, f := t.readRequest()
+	if f := t.checkHeaders(); f != nil {
+		return t.rejectBody(f)
+	}
+	if !t.endpoint.Gate && !t.readsBodyFirst() {
+		return t.passThrough()
+	}
+	body, f := t.readBody(t.table.maxBody)
 	if f != nil {
 		return f
 	}
-	if f := t.admit(); f != nil {
+	if f := t.route(body); f != nil {
 		return f
+	}
+	if t.endpoint.Gate {
+		if f := t.admit(); f != nil {
+			return f
+		}
 	}
 	return t.forward(body)
 }
 
-// readRequest checks the headers, reads the body and chooses the pool.
-func (t *task) readRequest() ([]byte, *failure) {
-	asJSON := isJSON(t.r.Header.Get("Content-Type"))
-	if f := t.checkHeaders(asJSON); f != nil {
-		return nil, t.rejectBody(f)
-	}
-	body, f := t.readBody(t.table.maxBody)
-	if f != nil {
-		return nil, f
-	}
-	return body, t.route(body, asJSON)
-}
-
-func (t *task) checkHeaders(asJSON bool) *failure {
+func (t *task) checkHeaders() *failure {
 	var f *failure
 	if t.client, f = authenticate(t.table.clients, t.r); f != nil {
 		return f
@@ -99,30 +100,40 @@ func (t *task) checkHeaders(asJSON bool) *failure {
 	if t.obs.Class, f = classFor(t.r.Header.Get(priorityHeader), t.client); f != nil {
 		return f
 	}
-	if _, f = requestedDeadline(t.r.Header); f != nil {
+	if _, f = requestedDeadline(t.r.Header, false); f != nil {
 		return f
 	}
-	if _, listed := endpoints[t.r.URL.Path]; listed && !asJSON {
+	return t.checkContentType()
+}
+
+// checkContentType refuses bodies that no endpoint takes. A browser sends text and form
+// fields to any site without asking it first.
+func (t *task) checkContentType() *failure {
+	contentType := t.r.Header.Get("Content-Type")
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case t.endpoint.model == modelRequired && !isJSON(contentType):
 		return invalidRequest(http.StatusUnsupportedMediaType, "unsupported_content_type",
 			"Content-Type must be application/json.")
+	case t.r.Body == http.NoBody:
+		return nil
+	case err != nil || mediaType == "text/plain" || mediaType == "application/x-www-form-urlencoded":
+		return invalidRequest(http.StatusUnsupportedMediaType, "unsupported_content_type",
+			"Content-Type must be that of the body, such as application/json; text/plain and "+
+				"application/x-www-form-urlencoded are not accepted.")
 	}
 	return nil
 }
 
-// route chooses the task's pool.
-func (t *task) route(body []byte, asJSON bool) *failure {
-	p := t.table.forPath(t.r.URL.Path)
-	if asJSON {
-		plain, f := t.decodedBody(body, t.table.maxBody)
-		if f != nil {
-			return f
-		}
-		if t.info, f = inspect(plain); f != nil {
-			return f
-		}
-		if p = t.table.forModel(t.info.model, t.r.URL.Path); p == nil {
-			return modelNotFound(t.info.model)
-		}
+// route chooses the task's pool by its body.
+func (t *task) route(body []byte) *failure {
+	f := t.inspectBody(body)
+	if f != nil {
+		return f
+	}
+	p, f := t.choosePool(t.info.model)
+	if f != nil {
+		return f
 	}
 	t.setPool(p)
 	if int64(len(body)) > p.BodyLimit {
@@ -134,14 +145,61 @@ func (t *task) route(body []byte, asJSON bool) *failure {
 	return nil
 }
 
+// inspectBody reads what routing needs from a body of JSON or of form fields.
+func (t *task) inspectBody(body []byte) (f *failure) {
+	contentType := t.r.Header.Get("Content-Type")
+	boundary := formBoundary(contentType)
+	asJSON := isJSON(contentType)
+	if !asJSON && boundary == "" {
+		return nil
+	}
+	plain, f := t.decodedBody(body, t.table.maxBody)
+	switch {
+	case f != nil:
+	case asJSON:
+		t.info, f = inspect(plain)
+	default:
+		t.info, f = inspectForm(plain, boundary)
+		if t.table.singlePool() != nil {
+			f = nil // the upstream will judge what it is
+		}
+	}
+	return f
+}
+
+// choosePool returns the pool for a model, or for no model.
+func (t *task) choosePool(model string) (*pool, *failure) {
+	method, path := t.r.Method, t.r.URL.EscapedPath()
+	if model != "" {
+		if p := t.table.forModel(model, method, path); p != nil {
+			return p, nil
+		}
+		return nil, modelNotFound(model)
+	}
+	if t.endpoint.model == modelRequired {
+		return nil, modelMissing()
+	}
+	p := t.table.withoutModel(method, path)
+	switch {
+	case p == nil:
+		return nil, poolUnknown(t.r)
+	case isJSON(t.r.Header.Get("Content-Type")) && t.endpoint.model == modelOptional && !p.servesAll():
+		return nil, modelMissing()
+	}
+	return p, nil
+}
+
 func (t *task) setPool(p *pool) {
 	t.pool = p
 	t.obs.Pool = p.Name
+	if e := p.endpoint(t.r.Method, t.r.URL.EscapedPath()); e != nil {
+		t.endpoint = e
+	}
 	t.reportArrival()
 }
 
 func (t *task) reportArrival() {
-	if !t.arrivalReported {
+	if !t.arrivalReported && t.isTask() {
 		t.arrivalReported = true
 		t.p.observer.OnArrival(t.obs.Pool)
 	}
@@ -164,7 +222,7 @@ func (w waiterChan) Done(r admission.Refusal) { w <- r }
 
 // admit gets a permit for the task, or returns why it gets none.
 func (t *task) admit() *failure {
-	left, f := deadline(t.r.Header, t.obs.Class, t.pool.SLO)
+	left, f := deadline(t.r.Header, t.info.stream, t.obs.Class, t.pool.SLO)
 	if f != nil {
 		return f
 	}
@@ -212,7 +270,7 @@ func (t *task) wait(done waiterChan, due time.Time) *failure {
 	expiry := time.NewTimer(time.Until(due))
 	defer expiry.Stop()
 	var keepAlive <-chan time.Time
-	if t.pool.StreamKeepAlive > 0 && t.info.stream {
+	if t.keepsAlive() {
 		ticker := time.NewTicker(t.pool.StreamKeepAlive)
 		defer ticker.Stop()
 		keepAlive = ticker.C
@@ -274,22 +332,6 @@ func (t *task) checkBeforeDispatch(now time.Time) admission.Decision {
 	return t.pool.Gate.CheckDispatch(now, t.ticket)
 }
 
-// keepAlive sends a comment of one line without an event's end: the only thing
-// that every known client ignores. The first one commits a 200.
-func (t *task) keepAlive() *failure {
-	if !t.headersSent {
-		t.headersSent, t.keepAliveSent = true, true
-		t.setIDs()
-		h := t.w.Header()
-		h.Set("Content-Type", "text/event-stream")
-		h.Set("Cache-Control", "no-cache")
-		h.Set("X-Accel-Buffering", "no")
-		t.obs.Status = http.StatusOK
-		t.w.WriteHeader(http.StatusOK)
-	}
-	return t.send([]byte(": waiting\n"), true)
-}
-
 // respond ends the task: with the failure if there is one and it can still be
 // sent, by aborting the answer otherwise.
 func (t *task) respond(f *failure) {
@@ -307,13 +349,13 @@ func (t *task) respond(f *failure) {
 		panic(http.ErrAbortHandler)
 	case t.keepAliveSent:
 		t.obs.Status = http.StatusOK
-		writeStreamError(t.w, t.rc, f.body())
+		t.writeStreamError(f.body(t.r.URL.Path))
 	case t.headersSent:
 		panic(http.ErrAbortHandler)
 	default:
 		t.setIDs()
 		t.obs.Status = f.status
-		f.write(t.w)
+		f.write(t.w, t.r)
 	}
 }
 
@@ -333,7 +375,7 @@ func (t *task) finish() {
 	switch {
 	case caught == nil:
 	case t.obs.Panicked && !t.headersSent:
-		internalError().write(t.w)
+		internalError().write(t.w, t.r)
 	default:
 		abortConn(t.w, t.r)
 	}
@@ -354,13 +396,18 @@ func (t *task) report(end time.Time) {
 		t.obs.Granted = true
 		t.obs.Service = end.Sub(t.granted)
 	}
-	t.reportArrival()
-	t.p.observer.OnEnd(t.obs)
+	if t.reportArrival(); t.arrivalReported {
+		t.p.observer.OnEnd(t.obs)
+	}
 	t.logEnd()
 }
 
+// isTask reports whether the request is counted. What is forwarded without a permit is
+// not, unless it shows a fault of the proxy.
+func (t *task) isTask() bool { return t.endpoint.Gate || t.obs.Panicked }
+
 func (t *task) setIDs() {
-	t.w.Header().Set("Headgate-Task-Id", t.obs.TaskID)
+	t.w.Header().Set(taskIDHeader, t.obs.TaskID)
 	if t.w.Header().Get(requestIDHeader) == "" {
 		t.w.Header().Set(requestIDHeader, t.obs.RequestID)
 	}

@@ -225,6 +225,14 @@ func withSynctest(t *testing.T, edit func(*fixture), test func(*testProxy)) {
 	})
 }
 
+// gatedPosts are endpoints by POST whose requests need a permit.
+func gatedPosts(paths ...string) (all []Endpoint) {
+	for _, path := range paths {
+		all = append(all, Endpoint{Method: http.MethodPost, Path: path, Gate: true})
+	}
+	return all
+}
+
 func must[T any](v T, err error) T {
 	if err != nil {
 		panic(err)

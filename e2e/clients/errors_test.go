@@ -78,8 +78,8 @@ func TestRefusalIsRateLimitError(t *testing.T) {
 			if o.Error.Type != "rate_limit_error" {
 				t.Errorf("type %q, want rate_limit_error", o.Error.Type)
 			}
-			if n, err := strconv.Atoi(o.Error.RetryAfter); err != nil || n < 1 || n > 60 {
-				t.Errorf("Retry-After %q, want a whole number from 1 to 60", o.Error.RetryAfter)
+			if n, err := strconv.Atoi(o.Error.RetryAfter); err != nil || n < 1 || n > 59 {
+				t.Errorf("Retry-After %q, want a whole number from 1 to 59", o.Error.RetryAfter)
 			}
 		}
 	})

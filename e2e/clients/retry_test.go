@@ -104,8 +104,8 @@ func wantCounted(t *testing.T, c client, gate *harness.Gate) {
 func mustRetryAfter(t *testing.T, e harness.Exchange) time.Duration {
 	t.Helper()
 	seconds, err := strconv.Atoi(e.ResponseHeader.Get("Retry-After"))
-	if err != nil || seconds < 1 || seconds > 60 {
-		t.Fatalf("Retry-After %q, want a whole number from 1 to 60", e.ResponseHeader.Get("Retry-After"))
+	if err != nil || seconds < 1 || seconds > 59 {
+		t.Fatalf("Retry-After %q, want a whole number from 1 to 59", e.ResponseHeader.Get("Retry-After"))
 	}
 	ms, err := strconv.Atoi(e.ResponseHeader.Get("Retry-After-Ms"))
 	if err != nil || ms < 1 || ms > 1000*seconds {

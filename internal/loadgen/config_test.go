@@ -82,9 +82,9 @@ func TestParseRetryAfter(t *testing.T) {
 	}{
 		"absent":          {"", "", RetryAfter{}},
 		"one":             {"1", "", RetryAfter{"1", time.Second, true}},
-		"sixty":           {"60", "", RetryAfter{"60", time.Minute, true}},
+		"the most":        {"59", "", RetryAfter{"59", 59 * time.Second, true}},
 		"zero":            {"0", "", RetryAfter{Raw: "0"}},
-		"too long":        {"61", "", RetryAfter{Raw: "61"}},
+		"too long":        {"60", "", RetryAfter{Raw: "60"}},
 		"fraction":        {"0.5", "", RetryAfter{Raw: "0.5"}},
 		"negative":        {"-1", "", RetryAfter{Raw: "-1"}},
 		"plus":            {"+1", "", RetryAfter{Raw: "+1"}},
@@ -95,7 +95,7 @@ func TestParseRetryAfter(t *testing.T) {
 		"no UTF-8":        {"\xff\xfe", "", RetryAfter{}},
 		"finer":           {"3", "2100", RetryAfter{"3", 2100 * time.Millisecond, true}},
 		"finer alone":     {"", "2100", RetryAfter{}},
-		"finer too long":  {"3", "60001", RetryAfter{"3", 3 * time.Second, true}},
+		"finer too long":  {"3", "59001", RetryAfter{"3", 3 * time.Second, true}},
 		"finer malformed": {"3", "2.1", RetryAfter{"3", 3 * time.Second, true}},
 	} {
 		h := http.Header{}

@@ -21,7 +21,7 @@ type Report struct {
 	Requests     int // HTTP requests, retries included
 	Refusals     int // refused responses, retried ones included
 	NoReason     int // of Refusals
-	NoRetryAfter int // of Refusals: none, or not 1 to 60 whole seconds
+	NoRetryAfter int // of Refusals: none, or not 1 to 59 whole seconds
 
 	// Turnaround of whole responses, from the intended arrival. A task that timed
 	// out counts with the time after which it was given up.

@@ -159,7 +159,7 @@ type Result struct {
 type RetryAfter struct {
 	Raw   string        // as it came, cut at 128 bytes
 	Delay time.Duration // from Retry-After-Ms if valid, else from Retry-After; 0 when not OK
-	OK    bool          // Retry-After is a whole number from 1 to 60, the only form all clients honour
+	OK    bool          // Retry-After is a whole number from 1 to 59, the only form all clients honour
 }
 
 // Turnaround is from the intended arrival to the end.

@@ -252,7 +252,7 @@ func sendCause(err error) Cause {
 const maxHeader = 128
 
 // maxRetryAfter is the longest wait that all clients honour, in seconds.
-const maxRetryAfter = 60
+const maxRetryAfter = 59
 
 func parseRetryAfter(h http.Header) RetryAfter {
 	raw := h.Get("Retry-After")

@@ -244,7 +244,7 @@ func TestRetriesSendRetryCountHeader(t *testing.T) {
 }
 
 func TestAWaitingRetryHoldsUpNoArrivalAndEndsWithTheRun(t *testing.T) {
-	f := &refusingServer{n: 1000, header: http.Header{"Retry-After": {"60"}}}
+	f := &refusingServer{n: 1000, header: http.Header{"Retry-After": {"59"}}}
 	withFixture(t, f.serve, func(t *fixture) {
 		f.start = t.start
 		t.cfg.MaxAttempts = 2

@@ -181,8 +181,8 @@ func refusalDefect(r admission.Refusal) string {
 		return fmt.Sprintf("Retry-After %s without a reason", r.RetryAfter)
 	case r.Reason == admission.ReasonNone:
 		return ""
-	case r.RetryAfter < time.Second || r.RetryAfter > time.Minute || r.RetryAfter%time.Second != 0:
-		return fmt.Sprintf("Retry-After %s is not whole seconds from 1 to 60", r.RetryAfter)
+	case r.RetryAfter < time.Second || r.RetryAfter > 59*time.Second || r.RetryAfter%time.Second != 0:
+		return fmt.Sprintf("Retry-After %s is not whole seconds from 1 to 59", r.RetryAfter)
 	}
 	return ""
 }

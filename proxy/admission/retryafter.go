@@ -2,11 +2,11 @@ package admission
 
 import "time"
 
-// Bounds of Retry-After. Every known client obeys 1 to 60: 0 makes some retry at
-// once, more than 60 makes others ignore it or give up.
+// Bounds of Retry-After. Every known client obeys 1 to 59: 0 makes some retry at
+// once, 60 or more makes others ignore it or give up.
 const (
 	minRetry       = time.Second
-	maxRetry       = 60 * time.Second
+	maxRetry       = 59 * time.Second
 	maxProjection  = 45 * time.Second // longer projections count as this one
 	minRetrySpread = 2 * time.Second  // the shortest projection is spread over this time
 )
@@ -14,7 +14,7 @@ const (
 // retryAfter turns a projected wait into a Retry-After: whole seconds, never
 // before the projection (as far as the cap allows), spread upwards by a third of
 // it, so that callers refused together do not return together. From 45 s on, that
-// is 45 to 60 s.
+// is 45 to 59 s.
 func retryAfter(wait time.Duration, jitterSeed uint64) time.Duration {
 	wait = min(max(wait, 0), maxProjection)
 	low := max(ceilSecond(wait), minRetry)

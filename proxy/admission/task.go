@@ -33,7 +33,7 @@ type Waiter interface {
 // Refusal means that it was not refused.
 type Refusal struct {
 	Reason     Reason
-	RetryAfter time.Duration // whole seconds, 1 to 60
+	RetryAfter time.Duration // whole seconds, 1 to 59
 }
 
 // Decision is the gate's answer to an offer. Exactly one of three holds: the task

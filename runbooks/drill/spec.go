@@ -175,7 +175,7 @@ type Measure string
 const (
 	LateShare         Measure = "late_share"           // of served tasks, those later than the SLO
 	P95               Measure = "p95_turnaround"       // of served tasks, from the intended arrival
-	BadRetryAfter     Measure = "bad_retry_after"      // refusals without a Retry-After from 1 to 60
+	BadRetryAfter     Measure = "bad_retry_after"      // refusals without a Retry-After from 1 to 59
 	RefusedShare      Measure = "refused_share"        // of arrivals
 	RefusedInBaseline Measure = "refused_in_baseline"  // refusals while nothing was wrong
 	OverLimit         Measure = "in_flight_over_limit" // most calls at the endpoint at once, above the workers

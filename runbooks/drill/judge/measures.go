@@ -173,7 +173,7 @@ func (e *Evaluation) badRetryAfter() drill.Reading {
 		return countReading(bad, refused, sourceGenerator, "refusals without Retry-After")
 	case bad > 0:
 		return countReading(bad, refused, sourceGenerator,
-			"refusals with Retry-After %s, which is not 1 to 60 whole seconds", strictyaml.Quote(example))
+			"refusals with Retry-After %s, which is not 1 to 59 whole seconds", strictyaml.Quote(example))
 	}
 	return countReading(0, refused, sourceGenerator, "every refusal said when to come back")
 }

@@ -70,7 +70,7 @@ func TestDefectsAreNamed(t *testing.T) {
 		{"no Retry-After", "burst", defects{retryAfter: "none"}, drill.Failed, "refusals without Retry-After"},
 		{"Retry-After 0", "overload", defects{retryAfter: "0"}, drill.Failed, `refusals with Retry-After "0"`},
 		{"Retry-After far away", "burst", defects{retryAfter: "90"}, drill.Failed, `Retry-After "90"`},
-		{"Retry-After a date", "rollback", defects{retryAfter: "Sun, 01 Mar 2026 12:00:00 GMT"}, drill.Failed, "which is not 1 to 60"},
+		{"Retry-After a date", "rollback", defects{retryAfter: "Sun, 01 Mar 2026 12:00:00 GMT"}, drill.Failed, "which is not 1 to 59"},
 		{"permit leak", "burst", defects{leak: 6}, drill.Failed, "permits are not returned"},
 		{"permit leak", "hung-upstream", defects{leak: 6}, drill.Failed, "permits are not returned"},
 		{"too many at once", "overload", defects{extraCalls: 1}, drill.Failed, "in flight 5 of 4"},
