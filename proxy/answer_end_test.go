@@ -541,6 +541,9 @@ func TestErrorAfterKeepAlive(t *testing.T) {
 				a := waiting.wait()
 				r.wantCompleted(a)
 				rest, ok := strings.CutPrefix(string(a.body), strings.Repeat(keepAliveComment, 2))
+				for more := true; more; { // until the upstream has answered
+					rest, more = strings.CutPrefix(rest, keepAliveComment)
+				}
 				rest, ok2 := strings.CutPrefix(rest, "data: ")
 				rest, ok3 := strings.CutSuffix(rest, "\n\n")
 				if !ok || !ok2 || !ok3 || strings.Contains(rest, "\n") {
@@ -649,14 +652,13 @@ func TestAnswersToHTTP10(t *testing.T) {
 		outcome         admission.Outcome
 		broken          bool
 	}{
-		"a whole stream":           {post, stream, chunkedHead + chunks(events(delta, stop, done)) + lastChunk, admission.Completed, false},
-		"a stream without end":     {post, stream, chunkedHead + chunks(events(delta)) + lastChunk, admission.Truncated, true},
-		"a stream that hangs up":   {post, stream, chunkedHead + chunks(events(delta)), admission.Truncated, true},
-		"framing that is none":     {post, stream, chunkedHead + chunks(events(delta)) + "zz\r\n", admission.Truncated, true},
-		"whole JSON":               {post, chat, unframed + fullJSON, admission.Completed, false},
-		"half a JSON":              {post, chat, unframed + fullJSON[:30], admission.Truncated, true},
-		"a list of models":         {get, "", chunkedHead + chunks(fullJSON) + lastChunk, 0, false},
-		"a list that is cut short": {get, "", chunkedHead + chunks(fullJSON), 0, true},
+		"a whole stream":         {post, stream, chunkedHead + chunks(events(delta, stop, done)) + lastChunk, admission.Completed, false},
+		"a stream without end":   {post, stream, chunkedHead + chunks(events(delta)) + lastChunk, admission.Truncated, true},
+		"a stream that hangs up": {post, stream, chunkedHead + chunks(events(delta)), admission.Truncated, true},
+		"framing that is none":   {post, stream, chunkedHead + chunks(events(delta)) + "zz\r\n", admission.Truncated, true},
+		"whole JSON":             {post, chat, unframed + fullJSON, admission.Completed, false},
+		"half a JSON":            {post, chat, unframed + fullJSON[:30], admission.Truncated, true},
+		"a list of models":       {get, "", chunkedHead + chunks(fullJSON) + lastChunk, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

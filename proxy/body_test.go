@@ -315,11 +315,11 @@ func TestInspect(t *testing.T) {
 		{body: `["model"]`, code: "invalid_json", says: "must be a JSON object"},
 		{body: `"{"`, code: "invalid_json", says: "must be a JSON object"},
 		{body: ``, code: "invalid_json", says: "not valid JSON"},
-		{body: `{"model":""}`, code: "model_required"},
+		{body: `{"model":""}`},
 		{body: `{"model":7}`, code: "model_required"},
 		{body: `{"model":null}`, code: "model_required"},
 		{body: `{"model":["m"]}`, code: "model_required"},
-		{body: `{}`, code: "model_required"},
+		{body: `{}`},
 		{body: `{"model":` + strings.Repeat("[", maxNesting+1), code: "invalid_json", says: "nests deeper"},
 	} {
 		got, f := inspect([]byte(c.body))

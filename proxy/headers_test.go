@@ -32,17 +32,18 @@ func captureHeaders(p *fixture) <-chan http.Header {
 func TestRejectedKeys(t *testing.T) {
 	r := newTestProxy(t, withClient("right"))
 	for name, header := range map[string][]string{
-		"none":            nil,
-		"unknown":         {"Authorization", "Bearer wrong"},
-		"empty":           {"Authorization", "Bearer "},
-		"no scheme":       {"Authorization", "right"},
-		"another scheme":  {"Authorization", "Basic right"},
-		"part of it":      {"Authorization", "Bearer righ"},
-		"more than it":    {"Authorization", "Bearer rightt"},
-		"its hash":        {"Authorization", "Bearer 6dbeb0f3c0fd1a3b2b5e2fd1b6a5d4b6"},
-		"huge":            {"Authorization", "Bearer " + strings.Repeat("x", 50<<10)},
-		"in another case": {"Authorization", "Bearer RIGHT"},
-		"as an api-key":   {"Api-Key", "right"},
+		"none":                        nil,
+		"unknown":                     {"Authorization", "Bearer wrong"},
+		"empty":                       {"Authorization", "Bearer "},
+		"no scheme":                   {"Authorization", "right"},
+		"another scheme":              {"Authorization", "Basic right"},
+		"part of it":                  {"Authorization", "Bearer righ"},
+		"more than it":                {"Authorization", "Bearer rightt"},
+		"its hash":                    {"Authorization", "Bearer 6dbeb0f3c0fd1a3b2b5e2fd1b6a5d4b6"},
+		"huge":                        {"Authorization", "Bearer " + strings.Repeat("x", 50<<10)},
+		"in another case":             {"Authorization", "Bearer RIGHT"},
+		"an unknown one in x-api-key": {"X-Api-Key", "wrong"},
+		"with a scheme in api-key":    {"Api-Key", "Bearer right"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := r.chat(header...)
@@ -55,7 +56,7 @@ func TestRejectedKeys(t *testing.T) {
 	if n := r.stub.Stats().Calls; n != 0 {
 		t.Errorf("%d calls went upstream", n)
 	}
-	if n := r.recorder.outcomes(); n[admission.Invalid] != 11 {
+	if n := r.recorder.outcomes(); n[admission.Invalid] != 12 {
 		t.Errorf("outcomes %v", n)
 	}
 }

@@ -235,10 +235,10 @@ func TestSecretsStayOutOfEverything(t *testing.T) {
 						for k, v := range a.header {
 							told.WriteString(k + strings.Join(v, ""))
 						}
-						if place.path == chatPath && strings.Contains(place.body, secret) && a.status == http.StatusNotFound {
-							// The one thing that is told back, to the one who said it.
+						if strings.Contains(place.path+place.body, secret) && a.status == http.StatusNotFound {
+							// The answer to its sender names the model or the path that is missing.
 							if !strings.Contains(string(a.body), secret) {
-								t.Errorf("which model is missing: %s", a.body)
+								t.Errorf("what is missing: %s", a.body)
 							}
 							told.Reset()
 						}

@@ -160,8 +160,8 @@ func newCheck() *cobra.Command {
 		Short: "Validate the configuration and print effective values",
 		Long: `Validate the configuration exactly as serve does, and print the effective one, with
 every default and with secrets redacted, and which proxies of the environment
-(HTTP_PROXY, HTTPS_PROXY, NO_PROXY) lead to the upstreams. Nothing is opened or changed. Exit status 2
-means that serve would refuse it.`,
+(HTTP_PROXY, HTTPS_PROXY, NO_PROXY) lead to the upstreams; on stderr, the URL that each
+pool asks for. Nothing is opened or changed. Exit status 2 means that serve would refuse it.`,
 		Example: `  headgate check --config headgate.yaml
   headgate check                         what serve would use without a file`,
 	}
@@ -173,6 +173,9 @@ means that serve would refuse it.`,
 		}
 		if _, err := app.New(cfg, version(), slog.New(slog.DiscardHandler)); err != nil {
 			return cli.Usage(err)
+		}
+		for _, line := range cfg.Forwarding() {
+			fmt.Fprintln(cmd.ErrOrStderr(), "headgate:", line)
 		}
 		if err := cfg.Write(cmd.OutOrStdout()); err != nil {
 			return err

@@ -217,11 +217,14 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 		return g, p, err
 	}
 	p = proxy.Pool{
-		Name: c.Name, UpstreamKey: c.UpstreamKey.Reveal(), Models: c.Models, Endpoints: c.Endpoints, SLO: c.SLO.Turnaround,
+		Name: c.Name, UpstreamKey: c.UpstreamKey.Reveal(), Models: c.Models, SLO: c.SLO.Turnaround,
 		ConnectTimeout: c.Timeouts.UpstreamConnect, IdleTimeout: c.Timeouts.UpstreamIdle,
 		Connections: proxy.Connections{Idle: c.Timeouts.UpstreamKeepalive, MaxAge: c.Timeouts.UpstreamMaxAge},
 		KeyHeader:   c.UpstreamKeyHeader,
 		BodyLimit:   int64(c.Limits.Body), BufferLimit: int64(c.Limits.Buffered), StreamKeepAlive: c.StreamKeepalive,
+	}
+	for _, e := range c.Endpoints {
+		p.Endpoints = append(p.Endpoints, proxy.Endpoint{Method: e.Method(), Path: e.Path(), Gate: e.Gate})
 	}
 	if p.Gate, err = admission.New(g); err != nil {
 		return g, p, err

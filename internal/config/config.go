@@ -21,7 +21,8 @@ type Config struct {
 	Listen string `yaml:"listen"`
 	// Hosts are further names, without port, that requests may carry in their
 	// Host header on both listeners, beside the listeners' own addresses and
-	// localhost. Default none.
+	// localhost. *.example.com stands for all names below example.com. Default none. Danger: a page under such a name
+	// can reach the listeners from a browser.
 	Hosts []string `yaml:"hosts"`
 	// Admin is the listener for people, scrapers and probes.
 	Admin Admin `yaml:"admin"`
@@ -94,9 +95,9 @@ type Pool struct {
 	// Upstream is the base URL of an OpenAI-compatible endpoint, http or https,
 	// usually ending in /v1. No default in a file.
 	Upstream string `yaml:"upstream" required:"a base URL such as http://127.0.0.1:8080/v1"`
-	// UpstreamKey is sent upstream as the bearer key. Default empty: the client's
-	// own Authorization header is passed on, unless clients are set. Danger: over
-	// http:// it travels in clear text.
+	// UpstreamKey is sent upstream as the bearer key, in place of the client's Authorization, X-Api-Key and Api-Key.
+	// Default empty: these are passed on, unless clients are set. Danger: over http:// it travels in clear text. Clients
+	// that share it can read and delete each other's files, batches and stored responses at the upstream.
 	UpstreamKey Secret `yaml:"upstream_key"`
 	// UpstreamKeyHeader is the header that upstream_key is sent in: Authorization (as bearer), api-key (Azure) or
 	// x-api-key (Anthropic). Default Authorization. With upstream_key, none of the three is passed on from clients.
@@ -123,11 +124,23 @@ type Pool struct {
 	Timeouts Timeouts `yaml:"timeouts"`
 	// Limits bound memory and queue.
 	Limits Limits `yaml:"limits"`
-	// StreamKeepalive is how often a waiting stream gets a comment line, at least
-	// 1s. Default 0s: off. Danger: the first comment commits a 200, so a later failure can only break the stream.
+	// StreamKeepalive is how often a stream gets a comment line until its answer begins, while queued and during
+	// prefill, at least 1s. Default 0s: off. Danger: the first comment commits a 200, so a later failure can only break the stream.
 	StreamKeepalive time.Duration `yaml:"stream_keepalive" rule:"natural"`
-	// Endpoints are further POST paths to forward, below /v1/. Default none.
-	Endpoints []string `yaml:"endpoints"`
+	// Endpoints are further requests to forward, before the built-in ones: the first match counts. Each is a pattern,
+	// or a mapping with more settings. Default none.
+	Endpoints []Endpoint `yaml:"endpoints"`
+}
+
+// Endpoint is a pattern of requests that a pool forwards.
+type Endpoint struct {
+	// Match is a method (GET, which includes HEAD, POST, PUT, PATCH, DELETE, or * for any), a space and a path; without
+	// a method POST. In the path * stands for one or more characters, and a final /* also for nothing. A built-in path
+	// is overridden only by one without *. No default.
+	Match string `yaml:"match" required:"a pattern such as POST /v1/rerank"`
+	// Gate makes the requests wait for a permit. Otherwise they are forwarded at once, and neither counted nor refused.
+	// Default true for POST, false for other methods and *. Danger: without it, generating requests are not limited.
+	Gate bool `yaml:"gate"`
 }
 
 // SLO is the promise on turnaround, arrival to last byte.

@@ -88,6 +88,9 @@ func (s schemaWriter) setting(t reflect.Type, f strictyaml.Setting, v reflect.Va
 		return object{"type": "string", "default": v.Interface()}
 	case []Drill:
 		return object{"type": "array", "items": object{"type": "object"}}
+	case []Endpoint:
+		item := s.object(t.Elem(), reflect.Zero(t.Elem()))
+		return object{"type": "array", "items": object{"anyOf": []object{{"type": "string"}, item}}}
 	case []string:
 		return object{"type": "array", "items": object{"type": "string"},
 			"default": append([]string{}, v.Interface().([]string)...)}

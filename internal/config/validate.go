@@ -4,7 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"net/url"
-	"path"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -26,8 +26,8 @@ func (l checker) validate(c *Config) {
 	l.CheckTags(c)
 	l.checkListeners(c)
 	l.checkSecret("admin.token", c.Admin.Token)
-	l.checkEach("hosts", c.Hosts, validHost,
-		"must be a host name or address without port or wildcard, such as gate.example.com")
+	l.checkEach("hosts", c.Hosts, func(h string) bool { return validHost(strings.TrimPrefix(h, "*.")) },
+		"must be a host name or address without port, such as gate.example.com, or *.example.com for all names below it")
 	if c.DataDir == "" || !printable(c.DataDir) {
 		l.Refuse("data_dir", "must be the path of a directory", strictyaml.Quote(c.DataDir))
 	}
@@ -124,8 +124,29 @@ func (c *Config) Warnings() strictyaml.Diagnostics {
 			l.Report(strictyaml.Join(at, "upstream"),
 				"sends upstream_key over the network in clear text: use https or a private network")
 		}
+		if err == nil && !apiVersion.MatchString(u.Path) {
+			l.Report(strictyaml.Join(at, "upstream"), "has no version such as /v1 at its end: POST "+chatPathV1+
+				" will ask for "+chatURL(p.Upstream))
+		}
 	}
 	return l.Diagnostics()
+}
+
+const chatPathV1 = "/v1" + chatPath
+
+// apiVersion finds the part of a base URL's path that most endpoints have, such as /v1 or /v1beta.
+var apiVersion = regexp.MustCompile(`/v[0-9][^/]*(/|$)`)
+
+// chatURL returns what a chat completion asks the upstream for.
+func chatURL(base string) string { return strings.TrimRight(base, "/") + chatPath }
+
+// Forwarding says for each pool which URL a chat completion asks for, one line each.
+func (c *Config) Forwarding() []string {
+	lines := make([]string, 0, len(c.Pools))
+	for _, p := range c.Pools {
+		lines = append(lines, "pool "+p.Name+": POST "+chatPathV1+" asks for "+chatURL(p.Upstream))
+	}
+	return lines
 }
 
 // warnPlaceholder notices settings printed by Write that are used as they are.
@@ -137,11 +158,6 @@ func (l checker) warnPlaceholder(path string, s Secret) {
 
 // reservedPool is the label of requests that no pool serves.
 const reservedPool = "unrouted"
-
-// alwaysForwarded are the paths that need no entry in endpoints.
-var alwaysForwarded = []string{
-	"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/models",
-}
 
 func (l checker) checkPools(pools []Pool) {
 	if len(pools) == 0 && l.Valid("pools") {
@@ -222,20 +238,4 @@ func (l checker) checkQueueLimit(at string, p Pool) {
 	}
 	rule := "must be above workers times admission.depth_multiple (%d), or it would refuse before the policy does"
 	l.Refuse(bound, fmt.Sprintf(rule, most), strconv.Itoa(p.Limits.PassthroughQueue))
-}
-
-func (l checker) checkEndpoints(at string, endpoints []string) {
-	seen := firstPaths{}
-	for _, known := range alwaysForwarded {
-		seen[known] = "the built-in list"
-	}
-	l.checkEach(at, endpoints, validEndpoint, "must be a path below /v1/ out of letters, digits and ._~-/, "+
-		"without dot segments, double or trailing slashes, such as /v1/rerank")
-	l.checkUniqueItems(seen, at, endpoints, "a path")
-}
-
-func validEndpoint(e string) bool {
-	const most = 256
-	rest, below := strings.CutPrefix(e, "/v1/")
-	return below && rest != "" && len(e) <= most && path.Clean(e) == e && strings.Trim(e, hostChars+"~/") == ""
 }

@@ -339,7 +339,9 @@ func HostGuard(next http.Handler, names func() []string, reject http.HandlerFunc
 func (a *Auth) RejectHost(w http.ResponseWriter, r *http.Request) {
 	a.reject(r, "request", "a request for the host "+strconv.QuoteToASCII(truncateForLog(r.Host)))
 	WriteProblem(w, Problem{
-		Status: http.StatusMisdirectedRequest, Detail: "Unknown host name. If it is a name of this server, add it to hosts in the settings.",
+		Status: http.StatusMisdirectedRequest,
+		Detail: "Unknown host name " + strconv.QuoteToASCII(truncateForLog(r.Host)) +
+			". If it is a name of this server, add it to hosts in the settings.",
 	})
 }
 
@@ -353,5 +355,8 @@ func isAllowedHost(hostport string, known []string) bool {
 	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
-	return slices.Contains(known, host)
+	return slices.ContainsFunc(known, func(name string) bool {
+		below, wildcard := strings.CutPrefix(name, "*")
+		return name == host || wildcard && strings.HasSuffix(host, below) && len(host) > len(below)
+	})
 }
