@@ -83,9 +83,7 @@ func (t *task) forward(body []byte) *failure {
 	ctx, idle, stop := t.startIdleTimer()
 	defer stop()
 	req := t.upstreamRequest(ctx, body)
-	var res *http.Response
-	var err error
-	f := t.keepAliveDuring(func() { res, err = t.pool.transport.RoundTrip(req) }, stop)
+	res, f, err := t.roundTrip(req, stop)
 	if err == nil {
 		defer res.Body.Close()
 	}

@@ -60,6 +60,13 @@ func (t *task) keepAliveDuring(wait, cancel func()) (f *failure) {
 	}
 }
 
+// roundTrip sends a request to the upstream and keeps the client's stream alive until
+// the answer begins. It may return both an answer and a failure to send a comment.
+func (t *task) roundTrip(req *http.Request, cancel func()) (res *http.Response, f *failure, err error) {
+	f = t.keepAliveDuring(func() { res, err = t.pool.transport.RoundTrip(req) }, cancel)
+	return res, f, err
+}
+
 // acceptsComments reports whether comments may stand before the first byte of an answer.
 func acceptsComments(res *http.Response) bool {
 	return res.ContentLength < 0 && isEventStream(res.Header.Get("Content-Type")) &&

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"headgate/proxy/admission"
@@ -117,7 +118,8 @@ func (t *task) checkContentType() *failure {
 			"Content-Type must be application/json.")
 	case t.r.Body == http.NoBody:
 		return nil
-	case err != nil || mediaType == "text/plain" || mediaType == "application/x-www-form-urlencoded":
+	case err != nil || !strings.Contains(mediaType, "/") || mediaType == "text/plain" ||
+		mediaType == "application/x-www-form-urlencoded":
 		return invalidRequest(http.StatusUnsupportedMediaType, "unsupported_content_type",
 			"Content-Type must be that of the body, such as application/json; text/plain and "+
 				"application/x-www-form-urlencoded are not accepted.")

@@ -125,7 +125,8 @@ type Pool struct {
 	// Limits bound memory and queue.
 	Limits Limits `yaml:"limits"`
 	// StreamKeepalive is how often a stream gets a comment line until its answer begins, while queued and during
-	// prefill, at least 1s. Default 0s: off. Danger: the first comment commits a 200, so a later failure can only break the stream.
+	// prefill, at least 1s. Default 0s: off. Danger: the first comment commits a 200, so a later failure can only break
+	// the stream.
 	StreamKeepalive time.Duration `yaml:"stream_keepalive" rule:"natural"`
 	// Endpoints are further requests to forward, before the built-in ones: the first match counts. Each is a pattern,
 	// or a mapping with more settings. Default none.
