@@ -9,7 +9,7 @@ import (
 )
 
 func TestHostGuard(t *testing.T) {
-	names := func() []string { return []string{"localhost", "gate.internal", "models.example.com"} }
+	names := func() []string { return []string{"localhost", "gate.internal", "models.example.com", "*.wild.example"} }
 	answer := func(status int) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }
 	}
@@ -28,6 +28,7 @@ func TestHostGuard(t *testing.T) {
 		"": false, "evil.test": false, "evil.test:8484": false, "localhost.evil.test": false, "127.0.0.1.evil.test": false,
 		"evillocalhost": false, "models.example.com.evil.test": false, "[evil.test]": false, ":8484": false, "127.0.0.1@evil.test": false,
 		"0x7f000001": false, "127.1": false,
+		"a.wild.example": true, "B.a.Wild.example:8484": true, "wild.example": false, ".wild.example": false, "xwild.example": false,
 	} {
 		if got := get(host, 1) == http.StatusOK; got != want {
 			t.Errorf("%q: %t, want %t", host, got, want)
