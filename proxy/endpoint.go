@@ -16,6 +16,8 @@ type Endpoint struct {
 	// percent-encodings included; a final `/*` also for nothing.
 	Path string
 	Gate bool // requests wait for a permit; otherwise they are forwarded at once and are not tasks
+	// Retry lets a request with a permit be sent twice, as [generating] ones are.
+	Retry bool
 }
 
 // modelPlace says where a request names the model that decides its pool.
@@ -60,7 +62,7 @@ var builtIn = []*endpoint{
 }
 
 func newBuiltIn(method, path string, gate bool, model modelPlace) *endpoint {
-	return &endpoint{Endpoint: Endpoint{method, path, gate}, model: model, builtIn: true, glob: globPath(path)}
+	return &endpoint{Endpoint: Endpoint{Method: method, Path: path, Gate: gate}, model: model, builtIn: true, glob: globPath(path)}
 }
 
 // exactPaths are the built-in paths without a `*`. Only an endpoint that names one

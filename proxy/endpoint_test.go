@@ -60,8 +60,8 @@ func TestForwardedWithoutPermit(t *testing.T) {
 		withOneWorker(p)
 		p.upstream = echo("main")
 		p.pool.Endpoints = []Endpoint{
-			{"GET", "/v1/audio/*", false}, {"POST", "/api/show", false}, {"*", "/v1/vector_stores/*", false},
-			{"POST", "/v1/embeddings", false}, {"*", "/v1/*", false},
+			{"GET", "/v1/audio/*", false, false}, {"POST", "/api/show", false, false}, {"*", "/v1/vector_stores/*", false, false},
+			{"POST", "/v1/embeddings", false, false}, {"*", "/v1/*", false, false},
 		}
 	})
 	r.gate.Pause(time.Now(), time.Now().Add(time.Hour))
@@ -174,7 +174,7 @@ func TestModelOfForms(t *testing.T) {
 		p.more = func(r *testProxy) []Pool {
 			second, third := r.newPool("second", echo("second"), "whisper-1"), r.newPool("third", echo("third"), "*")
 			second.Endpoints = gatedPosts(path)
-			third.Endpoints = []Endpoint{{"POST", "/v1/other", true}}
+			third.Endpoints = []Endpoint{{"POST", "/v1/other", true, false}}
 			return []Pool{second, third}
 		}
 	})
@@ -221,7 +221,7 @@ func TestModelOfForms(t *testing.T) {
 func TestContentTypeIsRequired(t *testing.T) {
 	r := newTestProxy(t, func(p *fixture) {
 		p.upstream = echo("main")
-		p.pool.Endpoints = append(gatedPosts("/v1/extra"), Endpoint{"POST", "/v1/free", false})
+		p.pool.Endpoints = append(gatedPosts("/v1/extra"), Endpoint{"POST", "/v1/free", false, false})
 	})
 	for _, path := range []string{"/v1/extra", "/v1/free", "/v1/files", chatPath} {
 		for _, contentType := range []string{"", "text/plain", "text/plain;charset=UTF-8", "application/x-www-form-urlencoded", "x"} {
@@ -282,7 +282,7 @@ func (r *testProxy) occupyAs(n int, header ...string) (leave func()) {
 
 // What is refused outside a task has an ID too, and names what is missing (D30).
 func TestNamedErrors(t *testing.T) {
-	r := newTestProxy(t, func(p *fixture) { p.pool.Endpoints = []Endpoint{{"GET", "/v1/extra/*", false}} })
+	r := newTestProxy(t, func(p *fixture) { p.pool.Endpoints = []Endpoint{{"GET", "/v1/extra/*", false, false}} })
 	e := r.wantFailure(r.post("/v2/nowhere", chat), http.StatusNotFound, "unknown_url")
 	for _, text := range []string{`"/v2/nowhere"`, "GET /v1/extra/*", "POST " + messagesPath, "GET " + modelsPath} {
 		if !strings.Contains(e.Message, text) {

@@ -315,7 +315,10 @@ var generating = map[string]bool{
 // repeatable reports whether the upstream may get the task's request twice.
 func (t *task) repeatable(body []byte) bool {
 	path := t.r.URL.Path
-	if t.r.Method != http.MethodPost || !generating[path] {
+	switch {
+	case t.endpoint.Retry:
+		return true
+	case t.r.Method != http.MethodPost || !generating[path]:
 		return false
 	}
 	return path != responsesPath || isIdentity(t.r.Header.Get("Content-Encoding")) && !keepsResponse(body)

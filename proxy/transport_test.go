@@ -145,6 +145,7 @@ func TestIdleRaceIsRetried(t *testing.T) {
 		}},
 		"a response that is not kept": {responsesPath, `{"model":"m","store":false,"background":null}`, func(c *wireConn) { c.read() }},
 		"completions":                 {"/v1/completions", chat, func(c *wireConn) { c.read() }},
+		"an endpoint with retry":      {"/v1/rerank", chat, func(c *wireConn) { c.read() }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			const burst = 8
@@ -154,6 +155,7 @@ func TestIdleRaceIsRetried(t *testing.T) {
 			var upstream *wireServer
 			r := newTestProxy(t, func(p *fixture) {
 				p.gate.Workers = burst
+				p.pool.Endpoints = []Endpoint{{Method: "POST", Path: "/v1/rerank", Gate: true, Retry: true}}
 				upstream = withWireServer(t, p, func(w *wireConn) bool {
 					if w.n > 1 {
 						raced.Add(1)
@@ -276,7 +278,7 @@ func TestWhatIsNotRetried(t *testing.T) {
 		"a path of the settings":     {endSecond, post("/v1/rerank", chat), 2},
 		"with an idempotency key":    {endSecond, post("/v1/rerank", chat, "Idempotency-Key", "k"), 2},
 		"with another one":           {endSecond, post("/v1/rerank", chat, "X-Idempotency-Key", "k"), 2},
-		"a form":                     {endSecond, post("/v1/rerank", "a=b", "Content-Type", "application/x-www-form-urlencoded"), 2},
+		"a form":                     {endSecond, post("/v1/rerank", "--b\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--b--\r\n", "Content-Type", "multipart/form-data; boundary=b"), 2},
 		"a response to keep":         {endSecond, post(responsesPath, `{"model":"m","store":true}`), 2},
 		"one to keep, said late":     {endSecond, post(responsesPath, `{"model":"m","store":false,"store":true}`), 2},
 		"one to keep, spelled oddly": {endSecond, post(responsesPath, `{"model":"m","st\u006fre":true}`), 2},
@@ -286,7 +288,7 @@ func TestWhatIsNotRetried(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var upstream *wireServer
 			r := newTestProxy(t, func(p *fixture) {
-				p.pool.Endpoints = []string{"/v1/rerank"}
+				p.pool.Endpoints = []Endpoint{{Method: "POST", Path: "/v1/rerank", Gate: true}}
 				upstream = withWireServer(t, p, c.script)
 			})
 			r.wantCompleted(r.chat())

@@ -224,7 +224,9 @@ func poolParts(c config.Pool) (g admission.Config, p proxy.Pool, err error) {
 		BodyLimit:   int64(c.Limits.Body), BufferLimit: int64(c.Limits.Buffered), StreamKeepAlive: c.StreamKeepalive,
 	}
 	for _, e := range c.Endpoints {
-		p.Endpoints = append(p.Endpoints, proxy.Endpoint{Method: e.Method(), Path: e.Path(), Gate: e.Gate})
+		p.Endpoints = append(p.Endpoints, proxy.Endpoint{
+			Method: e.Method(), Path: e.Path(), Gate: e.Gate, Retry: e.Retry,
+		})
 	}
 	if p.Gate, err = admission.New(g); err != nil {
 		return g, p, err

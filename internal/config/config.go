@@ -142,6 +142,9 @@ type Endpoint struct {
 	// Gate makes the requests wait for a permit. Otherwise they are forwarded at once, and neither counted nor refused.
 	// Default true for POST, false for other methods and *. Danger: without it, generating requests are not limited.
 	Gate bool `yaml:"gate"`
+	// Retry lets a request with a permit be sent once more, when a used connection ends before the first byte of the
+	// answer. Default false. Danger: the endpoint may do the same thing twice.
+	Retry bool `yaml:"retry"`
 }
 
 // SLO is the promise on turnaround, arrival to last byte.

@@ -23,7 +23,8 @@ func (e *Endpoint) DecodeNode(d *strictyaml.Decoder, n *yaml.Node, at string) {
 			strictyaml.Key("gate", func(n *yaml.Node, at string) {
 				gateSet = true
 				d.Scalar(n, &e.Gate, at)
-			}))
+			}),
+			strictyaml.Key("retry", func(n *yaml.Node, at string) { d.Scalar(n, &e.Retry, at) }))
 	}
 	if !gateSet {
 		e.Gate = e.Method() == "POST"

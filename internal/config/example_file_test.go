@@ -58,7 +58,7 @@ func TestTheExampleLoadsWithEverythingSwitchedOn(t *testing.T) {
 	}
 	want := Default()
 	want.Hosts, want.Admin.Token = []string{"gate.example.com"}, NewSecret("token")
-	want.Pools[0].UpstreamKey, want.Pools[0].Endpoints = NewSecret("k"), []Endpoint{{"/v1/rerank", true}, {"POST /tokenize", false}}
+	want.Pools[0].UpstreamKey, want.Pools[0].Endpoints = NewSecret("k"), []Endpoint{{"/v1/rerank", true, false}, {"POST /tokenize", false, false}}
 	want.Clients = []Client{{"team-search", digest, "interactive"}}
 	want.Slack.BotToken, want.Slack.Webhook = NewSecret("bot"), NewSecret("https://hooks.example.com/x")
 	want.Slack.AppToken, want.Slack.SigningSecret, want.Slack.Listen = NewSecret("xapp-1-a"), NewSecret("sign"),

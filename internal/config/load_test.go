@@ -159,7 +159,7 @@ func fullConfig() *Config {
 			Timeouts:        Timeouts{time.Millisecond, 25 * time.Hour, 0, 2 * time.Minute},
 			Limits:          Limits{1000, 1024, 1},
 			StreamKeepalive: time.Second,
-			Endpoints:       []Endpoint{{"/v1/rerank", true}, {"/v1/audio/speech", true}},
+			Endpoints:       []Endpoint{{"/v1/rerank", true, false}, {"/v1/audio/speech", true, false}},
 		}, second},
 		Clients: []Client{
 			{"alice", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", "batch"},
