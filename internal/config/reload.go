@@ -25,8 +25,11 @@ func (c *Config) HostNames() []string {
 	return names
 }
 
-// CheckReload refuses changes that need a restart.
+// CheckReload refuses changes that need a restart, and a file that has lost settings of the running one.
 func (c *Config) CheckReload(after *Config) error {
+	if err := c.checkLost(after); err != nil {
+		return err
+	}
 	restart := errors.New("cannot change while serving: restart instead")
 	for _, fixed := range []struct {
 		setting string
