@@ -161,7 +161,8 @@ func TestSlowBodyThenSlowRecord(t *testing.T) {
 		synctest.Wait()
 		r.Record.SetDelay(1900 * time.Millisecond)
 		c := dialPipe(t, r)
-		fmt.Fprint(c, slowHead+`{"mode":`)
+		// One pool: the changes of two may be recorded one after the other, each with the delay.
+		fmt.Fprint(c, strings.Replace(slowHead, "/mode", "/pools/a/mode", 1)+`{"mode":`)
 		time.Sleep(4 * time.Second)
 		fmt.Fprint(c, `"passthrough"}`)
 		reply, err := http.ReadResponse(bufio.NewReader(c), nil)
