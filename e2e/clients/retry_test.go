@@ -121,16 +121,12 @@ func mustRetryAfter(t *testing.T, e harness.Exchange) time.Duration {
 func TestLongWaitsAreObeyed(t *testing.T) {
 	t.Parallel()
 	const calls, retries = 40, 4 // after more, the AI SDK's own waits would be the longer ones
-	settings := func(upstream string) harness.Settings {
-		s := fullSettings(upstream)
-		s.Pool += "\nslo: {turnaround: 240s}" // a quarter is assumed for a service, so the projection is long
-		return s
-	}
+	// A quarter of the SLO is assumed for a service, so the projection is long.
 	for _, c := range []client{{name: "openai-node", run: node("openai.mjs", true)}, {name: "ai-sdk", run: node("ai.mjs", true)}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			stub := harness.StartStub(t, modelstub.Config{})
-			gate := harness.StartGate(t, settings(stub.V1()))
+			gate := harness.StartGate(t, fullSettings(stub.V1()))
 			witness := harness.StartRecordingProxy(t, gate.URL)
 			fillGate(t, gate, fullTasks, 1)
 			many := make([]call, calls)
