@@ -136,12 +136,12 @@ func TestIdleRaceIsRetried(t *testing.T) {
 		end        func(*wireConn)
 	}{
 		"after the request":          {chatPath, chat, func(c *wireConn) { c.read() }},
-		"after the request, a reset": {chatPath, chat, func(c *wireConn) { c.read(); resetOnEnd(nil, c.Conn) }},
+		"after the request, a reset": {chatPath, chat, func(c *wireConn) { c.read(); resetOnEnd(context.Background(), c.Conn) }},
 		"before the request is read": {chatPath, chat, func(*wireConn) {}},
 		"a stream":                   {chatPath, stream, func(c *wireConn) { c.read() }},
 		"while a large one is written": {"/v1/embeddings", large, func(c *wireConn) {
 			_, _ = io.CopyN(io.Discard, c.in, 100<<10)
-			resetOnEnd(nil, c.Conn)
+			resetOnEnd(context.Background(), c.Conn)
 		}},
 		"a response that is not kept": {responsesPath, `{"model":"m","store":false,"background":null}`, func(c *wireConn) { c.read() }},
 		"completions":                 {"/v1/completions", chat, func(c *wireConn) { c.read() }},
