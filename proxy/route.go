@@ -263,7 +263,7 @@ func (t *routingTable) forModel(model, method, path string) *pool {
 }
 
 // withoutModel returns the pool for a request that names no model, nil if none can be
-// told from the others: of the pools that list the request, or else of all, the only
+// distinguished from the others: of the pools that list the request, or else of all, the only
 // one, or the only one that serves every model. The first that lists the request is
 // the last resort.
 func (t *routingTable) withoutModel(method, path string) *pool {

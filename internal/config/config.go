@@ -191,7 +191,7 @@ type Timeouts struct {
 // start and reload; a relative path begins at the settings file.
 type UpstreamTLS struct {
 	// CAFile has the certificates of the authorities that are accepted, in place of the system's. Default empty: the
-	// system's. Danger: whoever holds a key of one of them can pose as the upstream.
+	// system's. Danger: a holder of a key of one of them can pose as the upstream.
 	CAFile string `yaml:"ca_file"`
 	// CertFile has headgate's own certificate, with intermediate ones, for an upstream that asks for one. Needs
 	// key_file. Default empty: none. Danger: when it expires, every task fails; renew it and reload.
